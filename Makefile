@@ -14,7 +14,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend lines test check attack soak bench load profile against demo clean \
-        setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package package package-server test-package release test-release test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-panels test-views test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package setup-containers package package-server test-package release test-release test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-containers images test-clients test-desktop test-panels test-views test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -136,7 +136,7 @@ profile: setup-bench $(if $(filter all,$(PART)),setup-desktop) ## what the parts
 against: setup-bench ## this version beside an earlier one, in one run: make against COMMIT=15e3b3f [ROUNDS=5]
 	build/against.sh $(COMMIT) $(ROUNDS)
 
-load: setup-load cli ## thousands of simulated computers on one node and several: make load [QUICK=1] [PART=cost|herd|outage|withdrawal|pass|ha|upgrade]
+load: setup-load cli ## thousands of simulated computers on one node and several: make load [QUICK=1] [PART=cost|herd|outage|withdrawal|pass|small|ha|upgrade]
 	@build/load.sh $(PART) $(if $(QUICK),quick)
 
 ## Packing it ------------------------------------------------------------------
@@ -158,6 +158,14 @@ test-package: package ## install the packages on a clean Debian 12 and 13 (deboo
 	test/package/run.sh bookworm
 	test/package/run.sh trixie
 
+images: setup-cli ## images of the server and of the agent, from scratch and without a container engine, into out/images
+	build/images.sh '$(VERSION)' '$(LDFLAGS)'
+
+test-containers: setup-containers cli images ## containers that ask by their labels, the images and compose files by Debian's podman, as root, and helm's lint of the chart
+	PORCHLIGHT_CONTAINERS=1 go test -count 1 -timeout 30m -v ./test/containers
+	go run helm.sh/helm/v4/cmd/helm@v4.3.2 lint --strict build/containers/chart
+	go run helm.sh/helm/v4/cmd/helm@v4.3.2 lint --strict build/containers/chart --set nodes=3,secret=porch,tls=files,tlsSecret=tls
+
 windows: setup-package frontend ## cross-build for Windows, with installers, into out/ (built here, run nowhere yet)
 	build/windows.sh '$(VERSION)' '$(LDFLAGS)'
 
@@ -167,5 +175,5 @@ darwin: frontend ## Porchlight.app, on a Mac (written for one, run on none yet)
 clean: ## remove what was built
 	rm -rf bin out frontend/dist/assets frontend/dist/index.html
 
-setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package: setup-%:
+setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package setup-containers: setup-%:
 	@build/setup.sh $*

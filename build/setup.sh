@@ -9,6 +9,7 @@
 #   build/setup.sh apps     test, and the apps of docs/recipes.md that Debian has
 #   build/setup.sh package  desktop, and what packs it
 #   build/setup.sh bench    cli, and the peers the benchmarks compare with
+#   build/setup.sh containers  cli, and Debian's podman with what makes its images
 #   build/setup.sh load     cli, and what the load model runs: PostgreSQL, Patroni, etcd
 #
 # Debian 12 and its relatives, as root or as a user with sudo. Go and Node are
@@ -33,12 +34,13 @@ fail() { say "setup: $*"; exit 1; }
 packages="ca-certificates curl git"
 case $want in
 cli) ;;
+containers) packages="$packages podman podman-compose buildah debootstrap runc netavark aardvark-dns iptables" ;;
 load) packages="$packages postgresql patroni etcd-server" ;;
 bench) packages="$packages haproxy nginx libnginx-mod-stream nghttp2-client postgresql xvfb dbus chromium" ;;
 desktop | package | test | panels | screenshots | apps)
 	packages="$packages gcc libc6-dev pkg-config libgtk-3-dev libwebkit2gtk-4.1-dev libnss3-tools xdg-utils"
 	;;
-*) fail "say cli, desktop, package, test, panels, screenshots, apps, bench or load, not '$want'" ;;
+*) fail "say cli, desktop, package, test, panels, screenshots, apps, bench, containers or load, not '$want'" ;;
 esac
 [ "$want" != package ] || packages="$packages nsis debootstrap lintian appstream desktop-file-utils rpm"
 [ "$want" != screenshots ] || packages="$packages ffmpeg"
