@@ -62,14 +62,15 @@ type Access struct {
 	log      *slog.Logger
 
 	// writing is locked while a change is stored and decides, so that what is stored last
-	// is what decides. It guards contactSaved, silenceSaved and ends too. What takes access
-	// away decides before, without it: see Shut.
+	// is what decides. It guards contactSaved, silenceSaved, devicesSaved and ends too. What
+	// takes access away decides before, without it: see Shut.
 	writing sync.Mutex
 	// swapping is locked while state is replaced, so that two writers cannot lose each
 	// other's change, and never while the disk is waited for. It is the inner one.
 	swapping     sync.Mutex
 	contactSaved time.Time
 	silenceSaved time.Duration // see keepSilence
+	devicesSaved devices       // as they are on the disk
 	state        atomic.Pointer[state]
 	changed      atomic.Pointer[chan struct{}]
 
@@ -225,10 +226,8 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 		*next = state{denied: old.denied, groups: old.groups, withheld: old.withheld, keys: old.keys, dark: old.dark, senders: old.senders}
 		next.index(snap)
 		same = old.received && old.snapshot.Computer.ID == snap.Computer.ID
-		if next.devices = old.devices; old.received && snap.Suspended == nil {
-			_, least := a.clock.time()
-			next.devices = next.keptDevices(&old, same, least)
-		}
+		_, least := a.clock.time()
+		next.devices = next.keptDevices(&old, same, least)
 		a.noteEnds(next)
 		if !same {
 			a.ends.fresh = nil // ended before this computer knew of it
@@ -241,7 +240,7 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 		closed += a.endSessions(func(store.Session) bool { return true })
 	}
 	closed += a.endLostDomains(&old, a.state.Load())
-	a.saveDevices(old.devices)
+	a.keepDevices()
 	if err := a.store.SaveSnapshot(snap, now); err != nil {
 		a.log.Error("the snapshot could not be kept for a restart", "err", err)
 	} else {
@@ -274,6 +273,7 @@ func (a *Access) Touch() {
 	defer a.contact.Raise()
 	a.writing.Lock()
 	defer a.writing.Unlock()
+	a.keepDevices() // where the disk did not take it
 	if !a.state.Load().received || now.Sub(a.contactSaved).Abs() < time.Minute {
 		return
 	}

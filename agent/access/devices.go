@@ -57,6 +57,7 @@ func (a *Access) loadDevices(st *state) error {
 		return fmt.Errorf("read the certificates of devices: %w", err)
 	}
 	st.devices = devicesOf(all)
+	a.devicesSaved = st.devices
 	return nil
 }
 
@@ -101,7 +102,8 @@ func (a *Access) AddDevice(d store.Device, fits func(others []store.Device) erro
 	if err := a.store.SaveDevices(append(others, d)); err != nil {
 		return fmt.Errorf("keep the certificate of a device: %w", err)
 	}
-	a.swap(func(next *state) bool { // one may have been ended while this was at the disk
+	a.devicesSaved = devicesOf(append(others, d))
+	a.swap(func(next *state) (changed bool) { // one may have been ended while this was at the disk
 		next.devices = devicesOf(append(unended(next.devices.all, a.now()), d))
 		return true
 	})
@@ -110,7 +112,7 @@ func (a *Access) AddDevice(d store.Device, fits func(others []store.Device) erro
 
 // EndDevices ends the certificates for which ends is true, and closes what is open by them:
 // first that, whatever is at the disk and however long it takes. An error says that they may
-// come back with a restart.
+// come back with a restart before the disk takes it.
 func (a *Access) EndDevices(ends func(store.Device) bool) (ended []store.Device, closed int, err error) {
 	closed = a.swap(func(next *state) (changed bool) {
 		var kept []store.Device
@@ -127,7 +129,7 @@ func (a *Access) EndDevices(ends func(store.Device) bool) (ended []store.Device,
 	if len(ended) > 0 {
 		a.writing.Lock()
 		defer a.writing.Unlock()
-		err = a.store.SaveDevices(a.state.Load().devices.all)
+		err = a.saveDevices()
 	}
 	return ended, closed, err
 }
@@ -135,16 +137,16 @@ func (a *Access) EndDevices(ends func(store.Device) bool) (ended []store.Device,
 // NarrowDevices has no certificate of a person open an app any more, or anything where appID
 // is empty: what is given again later does not bring it back.
 func (a *Access) NarrowDevices(accountID, appID string) {
-	a.writing.Lock()
-	defer a.writing.Unlock()
-	before := a.state.Load().devices
 	a.swap(func(next *state) (changed bool) {
-		next.devices = next.devices.without(func(d store.Device, app string) bool {
+		before := next.devices
+		next.devices = before.without(func(d store.Device, app string) bool {
 			return d.AccountID == accountID && (appID == "" || app == appID)
 		})
 		return !sameDevices(before, next.devices)
 	})
-	a.saveDevices(before)
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	a.keepDevices()
 }
 
 // without are the devices for fewer apps; those for none are gone.
@@ -159,38 +161,74 @@ func (d *devices) without(gone func(d store.Device, app string) bool) devices {
 	return devicesOf(kept)
 }
 
-// keptDevices are those that a new snapshot leaves. As app passwords do, they end with their
-// person's removal, and with an app that is given anew after its end. now is what the control
-// plane's clock shows at least.
+// keptDevices are those of before that are left. As app passwords do, they end with their
+// person's removal, with an app that nobody gives any more, and with one that is given anew
+// after its end. now is what the control plane's clock shows at least.
 func (st *state) keptDevices(before *state, same bool, now time.Time) devices {
+	if !before.received || st.snapshot.Suspended != nil {
+		return before.devices
+	}
 	return before.devices.without(func(d store.Device, app string) bool {
 		p := st.people[d.AccountID]
 		if !same || p == nil || p.Status == controlapi.PersonRemoved || !sinceThen(&d, p.Person) {
 			return true
 		}
 		was := before.people[d.AccountID]
-		if was == nil || !p.opens[app] {
-			return false
+		if was == nil {
+			was = p
 		}
-		end := was.Ended[app]
-		if until := was.Until[app]; end.IsZero() && !now.Before(until) {
-			end = until // it was given anew before a snapshot said that it had ended
-		}
-		return !end.IsZero() && !end.Equal(p.Until[app])
+		return st.lost(was, p, app, now) || p.opens[app] && was.givenAnew(p, app, now)
 	})
+}
+
+// lost says whether an app of p's, who was a moment ago, is over for good: what a group opened
+// is when it does not any more. What was taken away here ends once that is told, and a share
+// that ended by itself may come back.
+func (st *state) lost(was, p *person, app string, now time.Time) bool {
+	if p.Role == controlapi.RoleOwner || p.opens[app] && was.opens[app] ||
+		st.denied[store.DenyRecord{AccountID: p.AccountID, AppID: app}] || st.denied[store.DenyRecord{AccountID: p.AccountID}] {
+		return false
+	}
+	end, byGroup := was.byGroup[app]
+	if byGroup && !end.IsZero() && !now.Before(end) {
+		return true
+	}
+	if _, still := p.byGroup[app]; still || p.opens[app] {
+		return false
+	}
+	return byGroup || p.Ended[app].IsZero()
+}
+
+// givenAnew says whether an app of p's ended, as was says, and was given again since.
+func (was *person) givenAnew(p *person, app string, now time.Time) bool {
+	end := was.Ended[app]
+	if until := was.Until[app]; end.IsZero() && !now.Before(until) {
+		end = until // it was given anew before a snapshot said that it had ended
+	}
+	return !end.IsZero() && !end.Equal(p.Until[app])
 }
 
 func sameDevices(a, b devices) bool {
 	return slices.EqualFunc(a.all, b.all, func(x, y store.Device) bool { return x.ID == y.ID && len(x.Apps) == len(y.Apps) })
 }
 
-// saveDevices keeps for a restart those that are left of before. writing is held.
-func (a *Access) saveDevices(before devices) {
+// saveDevices keeps for a restart those that there are. writing is held.
+func (a *Access) saveDevices() error {
 	now := a.state.Load().devices
-	if sameDevices(before, now) {
-		return
+	if sameDevices(a.devicesSaved, now) {
+		return nil
 	}
 	if err := a.store.SaveDevices(now.all); err != nil {
-		a.log.Error("which certificates of devices have ended could not be kept for a restart", "err", err)
+		return err
+	}
+	a.devicesSaved = now
+	return nil
+}
+
+// keepDevices is saveDevices where what the disk does not take is tried again with the next
+// word of the control plane. writing is held.
+func (a *Access) keepDevices() {
+	if err := a.saveDevices(); err != nil {
+		a.log.Error("which certificates of devices have ended could not be kept for a restart yet", "err", err)
 	}
 }

@@ -1,5 +1,7 @@
 package access
 
+import "porchlight/agent/store"
+
 // Basic is a user name with a password.
 type Basic struct{ User, Password string }
 
@@ -15,3 +17,6 @@ func Remembered(b *Bearer) int {
 	defer b.mu.RUnlock()
 	return len(b.cache)
 }
+
+// UseStore has what is kept from now on be kept there.
+func (a *Access) UseStore(s *store.Store) { a.store = s }

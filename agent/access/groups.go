@@ -174,9 +174,12 @@ func (a *Access) Members(g store.Group) (rows []controlapi.Person) {
 // before it is written.
 func (a *Access) PutGroup(g store.Group, takes bool, forget ...string) (closed int, err error) {
 	change := func(next *state) (changed bool) {
+		before := *next
 		gone := func(other store.Group) bool { return other.ID == g.ID || slices.Contains(forget, other.ID) }
 		next.groups = append(slices.DeleteFunc(slices.Clone(next.groups), gone), g)
 		next.regroup()
+		_, least := a.clock.time()
+		next.devices = next.keptDevices(&before, true, least)
 		return true
 	}
 	if takes {
@@ -188,6 +191,7 @@ func (a *Access) PutGroup(g store.Group, takes bool, forget ...string) (closed i
 		return closed, fmt.Errorf("keep a group: %w", err)
 	}
 	closed += a.swap(change)
+	a.keepDevices()
 	a.endsWake.Raise()
 	return closed, nil
 }

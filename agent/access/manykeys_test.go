@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"porchlight/agent/devices"
+	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/test/programs"
 )
 
 // As many app passwords as a computer has at most are each looked up as one is, at no cost
@@ -40,5 +44,40 @@ func TestAsManyKeysAsThereMayBe(t *testing.T) {
 	}
 	if _, err := a.Key(key(controlapi.MaxPasswordsComputer), notes); err == nil {
 		t.Error("one more is taken")
+	}
+}
+
+// As many certificates as a computer has at most are each looked up as one is, at no cost of
+// memory; they are in no snapshot, and not much on the disk.
+func TestAsManyCertificatesAsThereMayBe(t *testing.T) {
+	clock := newClock()
+	a, db := open(t, t.TempDir(), clock)
+	since := clock.now().Add(-time.Hour)
+	s := snapshot(func(all []controlapi.Person) { all[1].Since = since })
+	a.SetSnapshot(s)
+	last := [32]byte{}
+	for i := range devices.Most {
+		d := device(fmt.Sprintf("%026d", i), since, clock.now().Add(devices.Life))
+		programs.Must(t, a.AddDevice(d, anyway))
+		last = [32]byte(d.Digest)
+		if id, ok := a.Device(last, notes); !ok || !a.Decide(id, notes).Allowed {
+			t.Fatalf("certificate %d is refused", i)
+		}
+	}
+	a.SetSnapshot(s)
+	if allocs := testing.AllocsPerRun(100, func() {
+		if id, ok := a.Device(last, notes); !ok || !a.Decide(id, notes).Allowed {
+			t.Error("the last is refused")
+		}
+	}); allocs > 0 {
+		t.Errorf("looking one up allocates %v times", allocs)
+	}
+	kept := programs.Got(db.Devices())(t)
+	raw := programs.Got(json.Marshal(kept))(t)
+	if len(kept) != devices.Most || len(raw) > 64<<10 {
+		t.Errorf("%d are kept in %d bytes", len(kept), len(raw))
+	}
+	if _, _, err := a.EndDevices(func(store.Device) bool { return true }); err != nil || a.HasDevices(notes) {
+		t.Errorf("all were ended: %v, and some are left: %t", err, a.HasDevices(notes))
 	}
 }
