@@ -370,11 +370,13 @@ type Seen struct {
 	// had none. Nil is from clients that did not look at them.
 	Program *string `json:"program,omitempty"`
 	User    *string `json:"user,omitempty"`
+	// TCP is true where one was shown that is reached by TCP, which older clients do not know.
+	TCP bool `json:"tcp,omitempty"`
 }
 
 // SeenOf is what there is to see of an app that asks.
 func SeenOf(a OwnerApp) Seen {
-	return Seen{Label: a.Label, LocalPort: a.LocalPort, Program: &a.Listener.Program, User: &a.Listener.User}
+	return Seen{Label: a.Label, LocalPort: a.LocalPort, Program: &a.Listener.Program, User: &a.Listener.User, TCP: a.TCP}
 }
 
 // Approval is the optional body of POST /owner/apps/{name}/approve.

@@ -146,6 +146,8 @@ func next(now stored, e event) (outcome, error) {
 		return same, agentapi.NoApp()
 	case now.App != nil && (e.Kind == onPublish || e.Kind == onUnpublish) && !e.By.mayChange(now.App):
 		return same, notYours()
+	case now.App != nil && now.App.TCP && e.Kind == onUnpublish:
+		return same, agentapi.Errorf(agentapi.CodeConflict, "%q is reached over TCP, and only its owner takes it off: deny it, pause it or revoke it.", now.App.Label)
 	}
 	switch e.Kind {
 	case onPublish:
@@ -329,6 +331,8 @@ func approvable(app *store.App, e event) error {
 	case e.Seen != nil && (e.Seen.Label != app.Label || e.Seen.LocalPort != app.LocalPort):
 		return agentapi.Errorf(agentapi.CodeConflict,
 			"The request has changed meanwhile: it is %q on port %d now. Look again before you approve it.", app.Label, app.LocalPort)
+	case e.Seen != nil && e.Seen.TCP != app.TCP:
+		return agentapi.Errorf(agentapi.CodeConflict, "%q was another kind of app when you looked. Look again before you approve it.", app.Label)
 	case e.Seen != nil && e.Port == app.LocalPort && notAsSeen(*e.Seen, e):
 		return agentapi.Errorf(agentapi.CodeConflict,
 			"Another program listens on port %d than you were shown: now it is %s. Look again before you approve it.", app.LocalPort, programOf(e.Listener))

@@ -26,6 +26,14 @@ func TestNextTable(t *testing.T) {
 		app.Ends = &store.Ends{At: at, Passed: time.Hour}
 		return stored{App: &app}
 	}
+	byTCP := func(r stored) stored {
+		app := *r.App
+		app.TCP = true
+		return stored{App: &app}
+	}
+	seen := func(tcp bool) event {
+		return event{Kind: "approve", At: at, NewID: "id-1", Seen: &agentapi.Seen{Label: "Notes", LocalPort: 8000, TCP: tcp}}
+	}
 	none, pending, live, revoked := stored{}, row(agentapi.StatusPending), row(agentapi.StatusLive), row(agentapi.StatusStopped)
 	ask := event{Kind: "publish", At: at, Label: "Notes", Port: 8000}
 	askOther := event{Kind: "publish", At: at, Label: "Diary", Port: 8001}
@@ -73,6 +81,13 @@ func TestNextTable(t *testing.T) {
 		{name: "pending, end", now: pending, event: on("end"), want: "pending"},
 		{name: "live, end", now: ending(live), event: event{Kind: "end", At: at}, want: "", gone: "id-1", notices: []string{"ended"}},
 		{name: "revoked, end", now: ending(revoked), event: event{Kind: "end", At: at}, want: "", gone: "id-1", notices: []string{"ended"}},
+		{name: "pending for TCP, withdraw", now: byTCP(pending), event: on("withdraw"), want: "pending", code: agentapi.CodeConflict},
+		{name: "live for TCP, withdraw", now: byTCP(live), event: on("withdraw"), want: "live", code: agentapi.CodeConflict},
+		{name: "revoked for TCP, withdraw", now: byTCP(revoked), event: on("withdraw"), want: "revoked", code: agentapi.CodeConflict},
+		{name: "pending for TCP, publish", now: byTCP(pending), event: ask, want: "pending", code: agentapi.CodeConflict},
+		{name: "pending for TCP, approve as seen", now: byTCP(pending), event: seen(true), want: "live"},
+		{name: "pending for TCP, approve a web app", now: byTCP(pending), event: seen(false), want: "pending", code: agentapi.CodeConflict},
+		{name: "pending, approve one for TCP", now: pending, event: seen(true), want: "pending", code: agentapi.CodeConflict},
 		{name: "revoked, revoke", now: revoked, event: on("revoke"), want: "", gone: "id-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

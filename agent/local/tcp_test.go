@@ -97,11 +97,26 @@ func TestAppsAreReachedByTCP(t *testing.T) {
 	if _, err := h.open.PublishTCP(ctx, "theirs", agentapi.PublishTCP{Label: "Theirs", LocalPort: port}); err == nil {
 		t.Error("any program asks for one")
 	}
+	stays := func(when string, status agentapi.Status) {
+		t.Helper()
+		_, err := h.open.Unpublish(ctx, "db")
+		if pub := programs.Got(h.open.Publication(ctx, "db"))(t); agentapi.CodeOf(err) != agentapi.CodeConflict || pub.Status != status {
+			t.Errorf("%s, any program takes it off: %v, and it is %s", when, err, pub.Status)
+		}
+	}
+	stays("while it waits", agentapi.StatusPending)
 	state := programs.Got(h.owner.State(ctx))(t)
 	if app := state.Apps[0]; app.Name != "db" || !app.TCP || app.MeansTCP().IsZero() {
 		t.Errorf("the owner is shown %+v", app)
 	}
-	db := programs.Got(h.owner.Approve(ctx, "db"))(t).URL
+	seen := agentapi.SeenOf(state.Apps[0])
+	seen.TCP = false
+	if _, err := h.owner.ApproveSeen(ctx, "db", agentapi.Approval{Seen: &seen}); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("approved as a web app: %v", err)
+	}
+	seen.TCP = true
+	db := programs.Got(h.owner.ApproveSeen(ctx, "db", agentapi.Approval{Seen: &seen}))(t).URL
+	stays("approved", agentapi.StatusLive)
 	if _, err := h.owner.ChangeOptions(ctx, "db", map[string]any{"forwarded": true}); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 		t.Errorf("an option of web apps: %v", err)
 	}

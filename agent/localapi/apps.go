@@ -33,7 +33,7 @@ func readApproval(r *http.Request) (how agentapi.Approval, err error) {
 	if r.ContentLength == 0 {
 		return how, nil
 	}
-	f := readFields(r, "label", "localPort", "program", "user", "alone", "until")
+	f := readFields(r, "label", "localPort", "program", "user", "tcp", "alone", "until")
 	seen := len(f.raw)
 	if f.has("alone") {
 		how.Alone = f.truth("alone")
@@ -53,6 +53,7 @@ func readApproval(r *http.Request) (how agentapi.Approval, err error) {
 	if f.has("user") {
 		how.Seen.User = new(f.text("user"))
 	}
+	how.Seen.TCP = f.has("tcp") && f.truth("tcp")
 	return how, f.err
 }
 

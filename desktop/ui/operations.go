@@ -33,6 +33,7 @@ var operations = map[string]operation{
 		{"label", inBody, aText, true, false},
 		{"localPort", inBody, aNumber, true, false},
 		{"program", inBody, aText, true, false},
+		{"tcp", inBody, aBoolean, false, false},
 		{"until", inBody, aText, false, false},
 		{"user", inBody, aText, true, false},
 	}},

@@ -65,14 +65,15 @@ type Seen struct {
 	port    int
 	program string
 	user    string
+	tcp     bool
 }
 
 // SeenOf is what is seen of a request.
 func SeenOf(a agentapi.OwnerApp) Seen {
-	return Seen{label: a.Label, port: a.LocalPort, program: a.Listener.Program, user: a.Listener.User}
+	return Seen{label: a.Label, port: a.LocalPort, program: a.Listener.Program, user: a.Listener.User, tcp: a.TCP}
 }
 
 // Wire is what the agent is sent of it.
 func (s Seen) Wire() agentapi.Seen {
-	return agentapi.Seen{Label: s.label, LocalPort: s.port, Program: &s.program, User: &s.user}
+	return agentapi.Seen{Label: s.label, LocalPort: s.port, Program: &s.program, User: &s.user, TCP: s.tcp}
 }

@@ -69,7 +69,7 @@ export function whoAsks(app: Pick<OwnerApp, 'askedBy' | 'asks' | 'listener'>): S
 
 /** What of a request the owner looks at before approving. */
 export function seenOf(app: OwnerApp) {
-  return { label: app.label, localPort: app.localPort, program: app.listener.program ?? '', user: app.listener.user ?? '' };
+  return { label: app.label, localPort: app.localPort, program: app.listener.program ?? '', user: app.listener.user ?? '', ...(app.tcp && { tcp: true }) };
 }
 
 /** A shell command that publishes an app named notes; api is host:port. */
