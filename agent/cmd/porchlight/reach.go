@@ -36,8 +36,8 @@ func reachCommand(c cli) *cobra.Command {
 		Long: `Reach an app that is no web app, like ssh or a database, from this computer: one
 that its owner published with --tcp and shared with you.
 
-It listens on this computer, for your own programs, and carries what they say; with
---stdio it carries its own input and output. The first time you sign in by your
+It listens on this computer, for your own programs and for no page in a browser, and
+carries what they say; with --stdio it carries its own input and output. The first time you sign in by your
 browser. What is kept of that is good for this app alone. No agent has to run here.`,
 		Example: `  porchlight reach db.maya.example -L 5432
   psql -h 127.0.0.1 -p 5432
@@ -153,7 +153,7 @@ func (c cli) carryAll(ctx context.Context, app *reach.App, host, at string) erro
 			defer func() { <-slots }()
 			if !ours(conn) {
 				_ = conn.Close()
-			} else if err := app.Carry(ctx, conn.(*net.TCPConn)); err != nil && ctx.Err() == nil {
+			} else if err := app.Carry(ctx, reach.NoPages(conn.(*net.TCPConn))); err != nil && ctx.Err() == nil {
 				c.remark("%s", printable(err.Error()))
 			}
 		}()
