@@ -347,6 +347,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return sleep.Watch(ctx, a.woke) })
 	g.Go(func() error { return a.health.Run(ctx) })
 	g.Go(func() error { return a.people.Run(ctx) })
+	g.Go(func() error { return a.senders.Run(ctx) })
 	g.Go(func() error { return a.api.Run(ctx) })
 	g.Go(func() error { return a.update.Run(ctx) })
 	if a.cfg.AllowHosts != nil {

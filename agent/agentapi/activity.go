@@ -73,7 +73,8 @@ const (
 	ActivitySenderAdded     = "sender-added"
 	ActivitySenderChanged   = "sender-changed" // its secret
 	ActivitySenderRevoked   = "sender-revoked"
-	ActivityDeviceMade      = "device-made" // its certificate, for the person in Email
+	ActivitySenderEnded     = "sender-ended" // Until came
+	ActivityDeviceMade      = "device-made"  // its certificate, for the person in Email
 	ActivityDeviceRevoked   = "device-revoked"
 	ActivityDark            = "dark"
 	ActivityLight           = "light"

@@ -3,9 +3,11 @@ package proxy
 import (
 	"context"
 	"net"
+	"net/http"
 	"time"
 
 	"porchlight/agent/proxy/gate"
+	"porchlight/agent/senders"
 )
 
 // ServeByLibrary is Serve with net/http's server reading everything.
@@ -41,4 +43,10 @@ func Rest(p *Proxy, idle time.Duration) {
 			c.since = time.Now().Add(-idle)
 		}
 	}
+}
+
+// AnsweredTooLate has an app answer a delivery when access has just ended.
+func AnsweredTooLate(d *senders.Delivery, status int) error {
+	v := &visit{delivery: &delivery{Delivery: d}, ended: true}
+	return new(Proxy).modifyResponse(v, nil, &http.Response{StatusCode: status})
 }

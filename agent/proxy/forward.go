@@ -155,6 +155,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 
 // modifyResponse judges and changes the head of an app's answer to r.
 func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) error {
+	v.delivery.answered(res.StatusCode) // the app has it, whether or not access has ended
 	if !v.hears() {
 		return context.DeadlineExceeded // forwardFailed says so
 	}
@@ -168,7 +169,6 @@ func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) er
 	if p.config.OnAnswered != nil {
 		p.config.OnAnswered(v.vhost.app.ID)
 	}
-	v.delivery.answered(res.StatusCode)
 	p.cleanResponse(res.Header, v.vhost.host)
 	p.keepToHTTPS(res.Header, &v.vhost)
 	if v.client {

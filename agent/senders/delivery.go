@@ -127,9 +127,12 @@ const (
 
 // count is of the deliveries of one sender.
 type count struct {
-	kept, underWay int
-	swept          time.Time // last, because it was full
-	told           bool      // the owner was told that it is
+	kept, underWay int  // guarded by ledger.mu
+	during         int  // kept since a sweep began; guarded by ledger.mu
+	told           bool // the owner was told that it is full; guarded by ledger.mu
+
+	sweeping sync.Mutex // held while the disk forgets what is over
+	swept    time.Time  // last, because it was full; guarded by sweeping
 }
 
 func newLedger(s *Senders, all []store.Sender) (*ledger, error) {
@@ -144,8 +147,30 @@ func newLedger(s *Senders, all []store.Sender) (*ledger, error) {
 	return l, nil
 }
 
-// begin puts a delivery under way, unless it is, or was done.
+// begin puts a delivery under way, unless it is, or was done. No other sender waits for the
+// disk meanwhile.
 func (l *ledger) begin(key store.Delivery, now time.Time, sender store.Sender) error {
+	if err := l.claim(key); err != nil {
+		return err
+	}
+	until, known, err := l.s.cfg.Store.Delivered(key) // after the claim: of two at a time one finds the other
+	switch {
+	case err != nil:
+		l.s.cfg.Log.Error("whether something was delivered could not be looked up", "err", err)
+		err = ErrUnknown
+	case known && now.Before(until):
+		err = ErrDone
+	case !l.hasRoom(now, sender):
+		err = ErrFull
+	}
+	if err != nil {
+		l.release(key)
+	}
+	return err
+}
+
+// claim has a delivery be under way unless it is.
+func (l *ledger) claim(key store.Delivery) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if was, is := l.underWay[key]; is {
@@ -154,48 +179,61 @@ func (l *ledger) begin(key store.Delivery, now time.Time, sender store.Sender) e
 		}
 		return ErrUnderWay
 	}
-	until, known, err := l.s.cfg.Store.Delivered(key)
-	switch {
-	case err != nil:
-		l.s.cfg.Log.Error("whether something was delivered could not be looked up", "err", err)
-		return ErrUnknown
-	case known && now.Before(until):
-		return ErrDone
-	}
-	c := l.kept[sender.ID]
+	c := l.kept[key.SenderID]
 	if c == nil {
 		c = new(count)
-		l.kept[sender.ID] = c
-	}
-	if c.kept+c.underWay >= MostKept && !l.makesRoom(c, now, sender) {
-		return ErrFull
+		l.kept[key.SenderID] = c
 	}
 	c.underWay++
 	l.underWay[key] = atApp
 	return nil
 }
 
-// makesRoom forgets what is over, and has the owner told where there is no room all the
-// same. mu is held.
-func (l *ledger) makesRoom(c *count, now time.Time, sender store.Sender) bool {
-	if now.Sub(c.swept).Abs() >= sweepEvery {
-		c.swept = now
-		left, err := l.s.cfg.Store.ForgetDeliveries(sender.ID, now)
-		if err != nil {
-			l.s.cfg.Log.Error("old deliveries could not be forgotten", "err", err)
-			return false
-		}
-		c.kept = left
-	}
-	if c.kept+c.underWay < MostKept {
-		c.told = false
+// hasRoom says whether a sender has room for what is under way, and has the owner told where
+// it has none.
+func (l *ledger) hasRoom(now time.Time, sender store.Sender) bool {
+	c, full := l.counted(sender.ID)
+	if !full {
 		return true
 	}
-	if !c.told {
-		c.told = true
+	c.sweeping.Lock()
+	l.makeRoom(c, now, sender.ID)
+	c.sweeping.Unlock()
+	l.mu.Lock()
+	full = c.kept+c.underWay > MostKept
+	tell := full && !c.told
+	c.told = full
+	l.mu.Unlock()
+	if tell {
 		l.s.tellFull(sender)
 	}
-	return false
+	return !full
+}
+
+func (l *ledger) counted(id string) (c *count, full bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c = l.kept[id]
+	return c, c != nil && c.kept+c.underWay > MostKept // without one it was revoked meanwhile
+}
+
+// makeRoom forgets what is over. c.sweeping is held.
+func (l *ledger) makeRoom(c *count, now time.Time, id string) {
+	if now.Sub(c.swept).Abs() < sweepEvery {
+		return
+	}
+	c.swept = now
+	l.mu.Lock()
+	c.during = 0
+	l.mu.Unlock()
+	left, err := l.s.cfg.Store.ForgetDeliveries(id, now)
+	if err != nil {
+		l.s.cfg.Log.Error("old deliveries could not be forgotten", "err", err)
+		return
+	}
+	l.mu.Lock()
+	c.kept = left + c.during // those counted twice are not by the next sweep
+	l.mu.Unlock()
 }
 
 // tellFull has the owner told that a sender is kept out.
@@ -229,6 +267,7 @@ func (l *ledger) done(key store.Delivery, until time.Time) {
 	}
 	c.underWay--
 	c.kept++
+	c.during++
 	delete(is, key)
 }
 
@@ -236,10 +275,10 @@ func (l *ledger) done(key store.Delivery, until time.Time) {
 func (l *ledger) release(key store.Delivery) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.underWay, key)
 	if c := l.kept[key.SenderID]; c != nil {
 		c.underWay--
 	}
+	delete(l.underWay, key)
 }
 
 // forget forgets a sender.

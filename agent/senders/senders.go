@@ -11,8 +11,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -57,8 +59,9 @@ type Senders struct {
 	cfg    Config
 	ledger *ledger
 
-	mu  sync.Mutex // held while senders change
-	all []store.Sender
+	mu      sync.Mutex // held while senders change
+	all     []store.Sender
+	revoked map[string]store.Sender // by id: those that the disk has still to forget
 }
 
 // New reads who was named, and has access decide by that.
@@ -71,7 +74,7 @@ func New(c Config) (*Senders, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the senders: %w", err)
 	}
-	s := &Senders{cfg: c, all: all}
+	s := &Senders{cfg: c, all: all, revoked: map[string]store.Sender{}}
 	if s.ledger, err = newLedger(s, all); err != nil {
 		return nil, err
 	}
@@ -134,9 +137,13 @@ func (s *Senders) Add(_ context.Context, req agentapi.SenderRequest) (agentapi.M
 	if err := makesRoom(kept, one); err != nil {
 		return agentapi.MadeSender{}, err
 	}
-	if err := s.cfg.Store.PutSender(one, gone...); err != nil {
+	if err := alone(kept, one.Secrets[0]); err != nil {
+		return agentapi.MadeSender{}, err
+	}
+	if err := s.cfg.Store.PutSender(one, slices.AppendSeq(gone, maps.Keys(s.revoked))...); err != nil {
 		return agentapi.MadeSender{}, s.notKept(err)
 	}
+	clear(s.revoked)
 	s.set(append(kept, one))
 	s.happened(agentapi.ActivitySenderAdded, one, app, 0)
 	return agentapi.MadeSender{ID: one.ID, URL: s.url(one, app)}, nil
@@ -186,6 +193,22 @@ func makesRoom(all []store.Sender, one store.Sender) error {
 	return nil
 }
 
+// alone refuses a secret that another sender has: most kinds sign no path, so that what is
+// signed for one would be right for the other. Keys are the same that sign alike.
+func alone(others []store.Sender, key []byte) error {
+	same := 0
+	mine := signedBy(key, nil, nil)
+	for _, other := range others {
+		for _, theirs := range other.Secrets {
+			same |= subtle.ConstantTimeCompare(mine, signedBy(theirs, nil, nil))
+		}
+	}
+	if same != 0 {
+		return agentapi.Errorf(agentapi.CodeConflict, "Another sender has this secret, so either could come in as the other. Give each its own.")
+	}
+	return nil
+}
+
 // ChangeSecret carries out POST /owner/senders/{id}/secret.
 func (s *Senders) ChangeSecret(_ context.Context, id string, req agentapi.SenderSecret) (agentapi.Sender, error) {
 	s.mu.Lock()
@@ -200,6 +223,9 @@ func (s *Senders) ChangeSecret(_ context.Context, id string, req agentapi.Sender
 		return agentapi.Sender{}, agentapi.Errorf(agentapi.CodeInvalid, "The field %q is missing.", "secret")
 	case req.Secret != "":
 		key, err := checkSecret(one.Kind, req.Secret)
+		if err == nil {
+			err = alone(rest, key)
+		}
 		if err != nil {
 			return agentapi.Sender{}, err
 		}
@@ -229,15 +255,23 @@ func (s *Senders) Revoke(_ context.Context, id string) (agentapi.Closed, error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rest, one, app, err := s.find(id)
-	if err != nil {
+	again, is := s.revoked[id]
+	switch {
+	case is:
+		one = again
+		app, _ = s.cfg.Apps.ByID(one.AppID)
+	case err != nil:
 		return agentapi.Closed{}, err
+	default:
+		closed += s.set(rest)
 	}
-	closed += s.set(rest)
 	if err := s.cfg.Store.ForgetSender(id); err != nil {
+		s.revoked[id] = one
 		s.cfg.Log.Error("a sender is revoked, but not over a restart", "err", err)
 		return agentapi.Closed{}, agentapi.Errorf(agentapi.CodeInternal,
 			"It is revoked, but Porchlight could not write that to its data directory, so it would come in again after a restart. Is the disk full?")
 	}
+	delete(s.revoked, id)
 	s.ledger.forget(id)
 	s.happened(agentapi.ActivitySenderRevoked, one, app, closed)
 	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: took}, nil

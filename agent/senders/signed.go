@@ -200,10 +200,7 @@ func (s *signed) timely(now time.Time) bool {
 // by says whether a body was signed so with one of the keys. All are tried, in constant time.
 func (s *signed) by(keys [][]byte, body []byte) (is bool) {
 	for _, key := range keys {
-		mac := hmac.New(sha256.New, key)
-		mac.Write([]byte(s.before))
-		mac.Write(body)
-		sum := mac.Sum(nil)
+		sum := signedBy(key, []byte(s.before), body)
 		for _, signature := range s.signatures {
 			if hmac.Equal(sum, signature) {
 				is = true
@@ -211,6 +208,13 @@ func (s *signed) by(keys [][]byte, body []byte) (is bool) {
 		}
 	}
 	return is
+}
+
+func signedBy(key, before, body []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(before)
+	mac.Write(body)
+	return mac.Sum(nil)
 }
 
 // digest tells a delivery from others. When it was signed is not part of it: a retry may be

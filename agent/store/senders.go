@@ -27,6 +27,7 @@ type Sender struct {
 	Secrets   [][]byte  `json:"secrets"`
 	CreatedAt time.Time `json:"created"`
 	Until     time.Time `json:"until,omitzero"` // UTC
+	EndTold   bool      `json:"endTold,omitempty"`
 }
 
 // makeSenders makes the room for them. A program of before would take none of what they

@@ -153,6 +153,7 @@ var germanAgent = map[string]string{
 	"A sender needs a name, by which you are told of it.":                                                  "Ein Absender braucht einen Namen, unter dem Sie von ihm hören.",
 	"That end is over already.": "Dieses Ende ist schon vorbei.",
 	"There are %s senders, which is as many as there can be. Revoke one first.":                                                              "Es gibt %s Absender, mehr geht nicht. Widerrufen Sie erst einen.",
+	"Another sender has this secret, so either could come in as the other. Give each its own.":                                               "Ein anderer Absender hat dieses Geheimnis, so dass jeder als der andere hereinkäme. Geben Sie jedem ein eigenes.",
 	"%s posts there already. Choose another path, or add a query to it, like ?from=2.":                                                       "%s schickt schon dorthin. Wählen Sie einen anderen Pfad, oder hängen Sie eine Abfrage an, wie ?from=2.",
 	"It is revoked, but Porchlight could not write that to its data directory, so it would come in again after a restart. Is the disk full?": "Er ist widerrufen, aber Porchlight konnte das nicht in sein Datenverzeichnis schreiben, deshalb käme er nach einem Neustart wieder herein. Ist die Festplatte voll?",
 	"There is no such sender. It may have been revoked already.":                                                                             "Diesen Absender gibt es nicht. Vielleicht ist er schon widerrufen.",

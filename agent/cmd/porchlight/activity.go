@@ -66,6 +66,7 @@ var activityWords = map[string]string{
 	agentapi.ActivitySenderAdded:     "a sender was named by {by}: {what}",
 	agentapi.ActivitySenderChanged:   "a sender got another secret by {by}: {what}",
 	agentapi.ActivitySenderRevoked:   "a sender was revoked by {by}: {what}",
+	agentapi.ActivitySenderEnded:     "a sender has ended: {what}",
 	agentapi.ActivityDeliveryRefused: "what no sender signed was refused",
 
 	agentapi.ActivityDark:               "everything was closed by {by}",

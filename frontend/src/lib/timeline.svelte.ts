@@ -131,7 +131,7 @@ const marks: Record<string, IconName> = {
   knocked: 'door', 'knock-refused': 'door', 'knock-muted': 'door',
   'group-added': 'people', 'group-removed': 'x', 'group-joined': 'plus', 'group-left': 'x', 'group-granted': 'check', 'group-withdrawn': 'x', 'group-ended': 'clock', 'group-filled': 'people',
   approved: 'plus', denied: 'x', paused: 'pause', resumed: 'play', stopped: 'x', revoked: 'x', options: 'settings', renamed: 'settings', 'port-changed': 'settings', 'program-changed': 'settings',
-  'client-in': 'link', 'client-out': 'link', 'domain-added': 'link', 'domain-removed': 'link', 'password-made': 'link', 'password-revoked': 'link', 'device-made': 'link', 'device-revoked': 'link', delivered: 'link', 'sender-added': 'link', 'sender-changed': 'link', 'sender-revoked': 'link', 'delivery-refused': 'warn',
+  'client-in': 'link', 'client-out': 'link', 'domain-added': 'link', 'domain-removed': 'link', 'password-made': 'link', 'password-revoked': 'link', 'device-made': 'link', 'device-revoked': 'link', delivered: 'link', 'sender-added': 'link', 'sender-changed': 'link', 'sender-revoked': 'link', 'sender-ended': 'clock', 'delivery-refused': 'warn',
   dark: 'moon', light: 'moon', connected: 'laptop', disconnected: 'laptop', 'connect-failed': 'warn', settings: 'settings', 'user-allowed': 'people', 'user-denied': 'people',
   'server-away': 'server', 'server-back': 'server', 'certificate-trouble': 'shield', 'certificate-renewed': 'shield', 'clock-ahead': 'clock', 'password-refused': 'warn',
 };

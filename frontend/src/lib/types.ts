@@ -34,7 +34,7 @@ export interface Operations {
   };
   /** Give an app its address. */
   approve: {
-    takes: { name: string; alone?: boolean; label: string; localPort: number; program: string; until?: string; user: string };
+    takes: { name: string; alone?: boolean; label: string; localPort: number; program: string; tcp?: boolean; until?: string; user: string };
     gives: Approved;
   };
   /** What to tell an assistant so that it can use an app. */
@@ -433,7 +433,7 @@ export interface Activity {
   /** Only grows, in the order things happened. */
   id?: number;
   /** A later version may know more. */
-  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'passkey' | 'knock-refused' | 'knock-muted' | 'group-added' | 'group-removed' | 'group-joined' | 'group-left' | 'group-granted' | 'group-withdrawn' | 'group-filled' | 'group-ended' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'domain-added' | 'domain-removed' | 'password-made' | 'password-revoked' | 'device-made' | 'device-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused' | 'delivered' | 'sender-added' | 'sender-changed' | 'sender-revoked' | 'delivery-refused';
+  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'passkey' | 'knock-refused' | 'knock-muted' | 'group-added' | 'group-removed' | 'group-joined' | 'group-left' | 'group-granted' | 'group-withdrawn' | 'group-filled' | 'group-ended' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'domain-added' | 'domain-removed' | 'password-made' | 'password-revoked' | 'device-made' | 'device-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused' | 'delivered' | 'sender-added' | 'sender-changed' | 'sender-revoked' | 'sender-ended' | 'delivery-refused';
   /** Of app, in its address. */
   name?: string;
   /** The notice that told of it. */

@@ -130,6 +130,7 @@ export const ofActivity = {
       'sender-added': (l: Line): Told => [l.what, [' may send to ', { name: l.app }, ...comma(l)]],
       'sender-changed': (l: Line): Told => [l.what, [' has another secret for ', { name: l.app }, ...comma(l)]],
       'sender-revoked': (l: Line): Told => [l.what, [' was revoked for ', { name: l.app }, ...comma(l), ...closed(l)]],
+      'sender-ended': (l: Line): Told => [l.what, [' can’t send to ', { name: l.app }, ' any more: it ended']],
       'delivery-refused': (l: Line): Told => ['Something', [' that no sender signed was refused', ...(l.app ? [' at ', { name: l.app }] : []), ...times(l)]],
       'password-refused': (l: Line): Told => ['A wrong app password', [' was refused', ...(l.app ? [' at ', { name: l.app }] : []), ...times(l)]],
       other: (l: Line): Told => [l.email || l.app || l.what, l.email && l.app ? [' – ', { name: l.app }] : []],

@@ -106,6 +106,7 @@ export const ofActivity: Spoken<typeof english> = {
       'sender-added': (l) => [l.what, [' darf an ', { name: l.app }, ' schicken', ...by(l)]],
       'sender-changed': (l) => [l.what, [' hat ein anderes Geheimnis für ', { name: l.app }, ...by(l)]],
       'sender-revoked': (l) => [l.what, [' wurde für ', { name: l.app }, ' widerrufen', ...by(l), ...closed(l)]],
+      'sender-ended': (l) => [l.what, [' darf an ', { name: l.app }, ' nicht mehr schicken: beendet']],
       'delivery-refused': (l) => ['Etwas', [', das kein Absender signiert hat, wurde abgewiesen', ...(l.app ? [' an ', { name: l.app }] : []), ...times(l)]],
       'password-refused': (l) => ['Ein falsches App-Passwort', [' wollte ', ...(l.app ? [{ name: l.app }] : ['eine App']), ' öffnen, ohne Zugang dazu', ...times(l)]],
       other: (l) => [l.email || l.app || l.what, l.email && l.app ? [' – ', { name: l.app }] : []],
