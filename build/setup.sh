@@ -52,7 +52,7 @@ case $want in test | panels | screenshots | apps)
 		at-spi2-core gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core fonts-inter iproute2
 		webkit2gtk-driver chromium openssl radicale postgresql php-cli systemd
 		python3-requests-oauthlib python3-authlib python3-jwt python3-cryptography openjdk-17-jdk-headless
-		nginx libnginx-mod-stream nghttp2-client apache2-bin openssh-client prometheus minisign shellcheck"
+		nginx libnginx-mod-stream nghttp2-client apache2-bin openssh-client openssh-server rsync prometheus minisign shellcheck"
 	;;
 esac
 [ "$want" != panels ] || packages="$packages lxqt-panel mate-panel mate-indicator-applet ayatana-indicator-application gnome-shell gnome-shell-extension-appindicator dconf-service sway waybar orca speech-dispatcher"

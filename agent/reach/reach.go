@@ -96,10 +96,11 @@ func (a *App) Carry(ctx context.Context, conn carry.Conn) error {
 		_ = conn.Close()
 		return err
 	}
-	if err := carry.Join(ctx, ws, conn); err != nil {
-		return fmt.Errorf("a connection to %s ended before all was said", a.host)
+	err = carry.Join(ctx, ws, conn)
+	if err != nil && !errors.Is(err, ErrPage) {
+		err = fmt.Errorf("a connection to %s ended before all was said", a.host)
 	}
-	return nil
+	return err
 }
 
 // dial makes a connection with the token that there is, and with a new one where that is not

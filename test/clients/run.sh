@@ -6,11 +6,11 @@
 # Ends with a table of what each library did, kept in out/clients.txt, and with the blocks
 # of the documents that nobody typed, each with the reason, kept in out/not-typed.txt.
 # Debian packages: python3-requests-oauthlib python3-authlib python3-jwt
-# python3-cryptography openjdk-17-jdk-headless.
+# python3-cryptography openjdk-17-jdk-headless openssh-server rsync postgresql.
 set -eu
 cd "$(dirname "$0")"
 . ../ready.sh
-has_commands test chromium node php
+has_commands test chromium node php ssh /usr/sbin/sshd rsync psql
 has_packages node
 has_programs
 if ! /usr/bin/python3 -c 'import authlib, jwt, requests_oauthlib' 2>/dev/null; then
