@@ -3,7 +3,7 @@
 // certificates the way a person's browser does, through its NSS store.
 import { execFile, spawn } from 'node:child_process'
 import dgram from 'node:dgram'
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { once } from 'node:events'
 import http from 'node:http'
 import https from 'node:https'
@@ -123,18 +123,31 @@ async function answer(response) {
 }
 
 // startBrowser opens Chromium with a fresh profile that trusts porchlight's root
-// certificate, or those in the files roots; args are more arguments of it.
-export async function startBrowser(t, porchlight, args = [], roots = [path.join(porchlight.data, 'ca', 'root.pem')]) {
+// certificate, or those in the files roots; args are more arguments of it. has is a device's
+// certificate, as file and code, which it shows at origins without asking: no other Chromium
+// of this computer hears of that.
+export async function startBrowser(t, porchlight, args = [], roots = [path.join(porchlight.data, 'ca', 'root.pem')], has) {
   const home = path.join(porchlight.dir, 'home-' + Math.random().toString(16).slice(2))
   const nss = path.join(home, '.pki', 'nssdb')
   await mkdir(nss, { recursive: true })
   await run('certutil', ['-N', '--empty-password', '-d', 'sql:' + nss])
   for (const [i, root] of roots.entries()) await run('certutil', ['-A', '-d', 'sql:' + nss, '-n', 'porchlight' + i, '-t', 'C,,', '-i', root])
+  let executablePath = '/usr/bin/chromium'
+  if (has) {
+    await run('pk12util', ['-i', has.file, '-W', has.code, '-d', 'sql:' + nss, '-K', ''])
+    const managed = path.join(home, 'policies', 'managed')
+    await mkdir(managed, { recursive: true })
+    const shown = has.origins.map((pattern) => JSON.stringify({ pattern, filter: {} }))
+    await writeFile(path.join(managed, 'shown.json'), JSON.stringify({ AutoSelectCertificateForUrls: shown }))
+    executablePath = path.join(home, 'chromium')
+    const inside = 'mount --bind "$0" /etc/chromium/policies && exec /usr/bin/chromium "$@"'
+    await writeFile(executablePath, `#!/bin/sh\nexec unshare --map-root-user --mount sh -c '${inside}' '${path.dirname(managed)}' "$@"\n`, { mode: 0o700 })
+  }
   const browser = await chromium.launch({
-    executablePath: '/usr/bin/chromium',
+    executablePath,
     env: { ...process.env, HOME: home, XDG_CONFIG_HOME: path.join(home, '.config') },
     args: [
-      ...(process.getuid() === 0 ? ['--no-sandbox'] : []),
+      ...(process.getuid() === 0 || has ? ['--no-sandbox'] : []),
       '--disable-gpu',
       '--disable-quic',
       '--no-first-run',
