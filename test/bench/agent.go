@@ -13,6 +13,7 @@ const (
 	oursBearer   = "Porchlight, access token"
 	oursPassword = "Porchlight, app password"
 	oursKey      = "Porchlight, key"
+	oursDevice   = "Porchlight, certificate"
 	nginx        = "nginx, no sign-in"
 	caddy        = "Caddy, no sign-in"
 	caddyAuth    = "Caddy, forward_auth"
@@ -38,6 +39,7 @@ const (
 	smallH1   = "HTTP/1.1, 100 B"
 	smallH2   = "HTTP/2, 1 stream, 100 B"
 	smallH2x8 = "HTTP/2, 8 streams, 100 B"
+	oneEach   = "HTTP/1.1, 100 B, one each at a time"
 	atRate    = "HTTP/1.1, fixed rate"
 	fullTLS   = "TLS handshake"
 	resumed   = "TLS handshake, resumed"
@@ -60,6 +62,7 @@ func agentPart() part {
 		small(load{name: smallH1, path: "/"}),
 		small(load{name: smallH2, path: "/", streams: 1}),
 		small(load{name: smallH2x8, path: "/", streams: 8}),
+		{"requests", oneEach, []string{oursCookie, oursKey, oursDevice}, oneAtATime}, // h2load has no certificate
 		bodies("sizes", load{name: "HTTP/1.1, 16 KiB", path: "/16k"}),
 		bodies("sizes", load{name: "HTTP/2, 1 stream, 16 KiB", path: "/16k", streams: 1}),
 		bodies("sizes", load{name: "HTTP/1.1, 1 MiB", path: "/1m"}),
@@ -70,8 +73,8 @@ func agentPart() part {
 		bodies("posts", load{name: "HTTP/2, 1 stream, POST 1 MiB", path: "/", post: 1 << 20, streams: 1}),
 		{"websockets", "WebSocket, messages of 100 B", plain, messages},
 		{"latency", atRate, all, paced},
-		{"handshakes", fullTLS, plain, handshakes(fullHandshake)},
-		{"handshakes", resumed, plain, handshakes(resumedHandshake)},
+		{"handshakes", fullTLS, append(plain, oursDevice), handshakes(fullHandshake)},
+		{"handshakes", resumed, append(plain, oursDevice), handshakes(resumedHandshake)},
 		{"handshakes", hybridTLS, plain, handshakes(hybridHandshake)},
 		{"bulk", down, plain, download},
 		{"bulk", up, plain, upload},
@@ -86,6 +89,8 @@ func agentGoals() []goal {
 		{name: resumed, metric: cpuHandshake, ours: oursCookie, peer: nginx, limit: 1},
 		{name: down, metric: cpuGB, ours: oursCookie, peer: nginx, limit: .6},
 		{name: up, metric: cpuGB, ours: oursCookie, peer: nginx, limit: .6},
+		{name: oneEach, metric: cpuRequest, ours: oursKey, peer: oursCookie, limit: 1.05},
+		{name: oneEach, metric: cpuRequest, ours: oursDevice, peer: oursCookie, limit: 1.05},
 		{name: wholePage, metric: loadTime, ours: oursCookie, peer: nginx, limit: 1.05},
 	}
 	for _, name := range []string{smallH1, smallH2} {
@@ -124,6 +129,15 @@ func (st *stage) startAgentPart(ctx context.Context) error {
 			st.stand(contender{name: proxy.key, addr: is.Addr, pid: pid, header: [2]string{"X-Porchlight-Key", is.Key}})
 		}
 	}
+	is, pid, err := st.role(ctx, st.self, withDevice, filepath.Join(st.dir, "device"), port(st.app.Addr), "")
+	if err != nil {
+		return err
+	}
+	device, err := is.certificate()
+	if err != nil {
+		return err
+	}
+	st.stand(contender{name: oursDevice, addr: is.Addr, pid: pid, header: nobody, device: device})
 	for _, peer := range []peer{
 		{nginx, "nginx.conf", []string{"nginx", "-p", st.dir, "-c"}},
 		{caddy, "caddy.conf", []string{st.tool("caddy"), "run", "--adapter", "caddyfile", "--config"}},

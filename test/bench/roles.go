@@ -26,10 +26,12 @@ import (
 	"github.com/coder/websocket"
 	"github.com/golang-jwt/jwt/v5"
 	"golang.org/x/sync/errgroup"
+	"software.sslmate.com/src/go-pkcs12"
 
 	"porchlight/agent/access"
 	"porchlight/agent/activity"
 	"porchlight/agent/certs"
+	"porchlight/agent/devices"
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/requests"
@@ -53,12 +55,27 @@ type ready struct {
 	// Password is an app password as visitors send it by Basic, and Key the same alone, for
 	// the proxy.
 	Password, Key string
+	// Device is the file of a device's certificate, and Code opens it, for the proxy.
+	Device []byte
+	Code   string
 	// Owner is where the owner's click arrives, for the proxy.
 	Owner string
 	// Tokens are refresh tokens, one a client of the control plane's, and ClientID and
 	// Secret what those name themselves with.
 	Tokens           []string
 	ClientID, Secret string
+}
+
+// withDevice is the role of a proxy whose app has a device.
+const withDevice = "proxy with a device"
+
+// certificate is the one in Device.
+func (r ready) certificate() ([]tls.Certificate, error) {
+	key, leaf, err := pkcs12.Decode(r.Device, r.Code)
+	if err != nil {
+		return nil, fmt.Errorf("read a device's certificate: %w", err)
+	}
+	return []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}}, nil
 }
 
 func play(ctx context.Context, role string, args []string) error {
@@ -81,8 +98,8 @@ func play(ctx context.Context, role string, args []string) error {
 		return playOperator(ctx, ln, args)
 	case "computer":
 		return playComputer(ctx, args)
-	case "proxy":
-		return playProxy(ctx, ln, args)
+	case "proxy", withDevice:
+		return playProxy(ctx, ln, role, args)
 	default:
 		return fmt.Errorf("no such role: %s", role)
 	}
@@ -257,7 +274,7 @@ func ownersClick(acc *access.Access, account string) http.Handler {
 // playProxy is the agent's proxy whole, without the relay before it. Arguments:
 // directory (with cert.pem and key.pem), the app's port, a profile to write or
 // "", and the addresses of relays whose visitors it takes instead.
-func playProxy(ctx context.Context, ln net.Listener, args []string) error {
+func playProxy(ctx context.Context, ln net.Listener, role string, args []string) error {
 	if len(args) < 3 {
 		return errors.New("want a directory, a port, a profile and perhaps relays")
 	}
@@ -292,6 +309,7 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 		return err
 	}
 	apps, people := scale(n, port)
+	people[0].Since = time.Unix(1e9, 0)
 	const instance = "0a1b2c3d"
 	account := accountOf(0)
 	const password = controlapi.PasswordPrefix + "only-for-the-benchmark"
@@ -322,8 +340,16 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 	}
 	key := make([]byte, 32)
 	rand.Read(key)
+	known := devices.New(acc, db, nil)
+	var device devices.Made
+	if role == withDevice {
+		if device, err = known.Make(people[0], devices.Wanted{Name: "bench", Apps: []string{"app"}}); err != nil {
+			return err
+		}
+	}
 	p, err := proxy.New(proxy.Config{
-		Apps: apps, Access: acc, Activity: activity.New(activity.Config{Store: db}),
+		DeviceAuthority: known.Authority,
+		Apps:            apps, Access: acc, Activity: activity.New(activity.Config{Store: db}),
 		Root:    func() engine.Root { return engine.Root{Name: "maya", Host: rootHost} },
 		AuthURL: func() string { return "https://control.porch.test" },
 		Redeem: func(context.Context, controlapi.Redeem) (controlapi.Visitor, error) {
@@ -366,7 +392,7 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 	})
 	context.AfterFunc(ctx, func() { owner.Close() })
 	// Requests are for the host without a port, whatever port is listened at.
-	if err := announce(ready{Addr: ln.Addr().String(), Cookie: strings.Join(cookies, " "), Token: token, Password: "Basic " + basic, Key: password, Owner: owner.Addr().String()}); err != nil {
+	if err := announce(ready{Addr: ln.Addr().String(), Cookie: strings.Join(cookies, " "), Token: token, Password: "Basic " + basic, Key: password, Owner: owner.Addr().String(), Device: device.File, Code: device.Code}); err != nil {
 		return err
 	}
 	g.Go(func() error { return acc.Run(ctx) })

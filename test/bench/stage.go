@@ -7,6 +7,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"embed"
@@ -41,6 +42,8 @@ type contender struct {
 	whole   bool
 	// header is what its visitors send to be let in: name and value.
 	header [2]string
+	// device is the certificate that its visitors show, if any.
+	device []tls.Certificate
 	// tokens are refresh tokens of a control plane's clients, and client who those are.
 	tokens []string
 	client [2]string
@@ -70,7 +73,7 @@ type stage struct {
 // certificate is that of the directory above.
 func openStage(ctx context.Context, s settings, dir string, start func(*stage, context.Context) error) (st *stage, err error) {
 	st = &stage{settings: s, dir: dir}
-	if err := errors.Join(st.link(dir), st.link(filepath.Join(dir, "before"))); err != nil {
+	if err := errors.Join(st.link(dir), st.link(filepath.Join(dir, "before")), st.link(filepath.Join(dir, "device"))); err != nil {
 		return nil, err
 	}
 	if st.self, err = os.Executable(); err != nil {

@@ -22,7 +22,7 @@ import (
 // configuration says otherwise: nginx knows no hybrid one. Version and cipher are
 // the same whoever answers.
 func secure(ctx context.Context, c contender, conf *tls.Config) (*tls.Conn, error) {
-	conf.ServerName, conf.InsecureSkipVerify = host, true
+	conf.ServerName, conf.InsecureSkipVerify, conf.Certificates = host, true, c.device
 	if conf.CurvePreferences == nil {
 		conf.CurvePreferences = []tls.CurveID{tls.X25519}
 	}
@@ -118,6 +118,43 @@ func paced(ctx context.Context, st *stage, c contender) ([]reading, error) {
 		return nil, err
 	}
 	return quantiles(took)
+}
+
+// oneAtATime has each connection ask again as soon as it is answered, and counts the processor
+// time of the contender alone.
+func oneAtATime(ctx context.Context, st *stage, c contender) ([]reading, error) {
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	g, asking := errgroup.WithContext(asking)
+	for range st.connections {
+		g.Go(func() error {
+			conn, err := secure(ctx, c, http1())
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			r, request := bufio.NewReader(conn), c.request("GET", "/", 0)
+			for asking.Err() == nil {
+				if _, err := ask(conn, r, request); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	time.Sleep(2 * st.settle) // every connection is open by then
+	first, err := st.measure(c)
+	time.Sleep(st.span)
+	last, err2 := st.measure(c)
+	stop()
+	if err := errors.Join(g.Wait(), err, err2); err != nil {
+		return nil, err
+	}
+	n := float64(last.answered - first.answered)
+	if n <= 0 {
+		return nil, errNothing
+	}
+	return []reading{{cpuRequest, micro(last.cpu-first.cpu) / n}, {perSecond, n / last.when.Sub(first.when).Seconds()}}, nil
 }
 
 func quantiles(took []time.Duration) ([]reading, error) {
