@@ -54,8 +54,9 @@ func (a *Agent) containerGone(ctx context.Context, name string, gone agentapi.Co
 	return a.apps.ContainerGone(ctx, name, gone)
 }
 
-// holder is the container that a name was approved for, and its port.
-func (a *Agent) holder(name string) (*agentapi.Container, int) { return a.apps.Holder(name) }
+// holder is the container that a name was approved for, its port, and whether the owner is
+// asked about something else in its place.
+func (a *Agent) holder(name string) (*agentapi.Container, int, bool) { return a.apps.Holder(name) }
 
 // takeSnapshot swaps who may open what, has the owner told, and the tunnel look at the relays.
 func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {

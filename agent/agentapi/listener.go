@@ -2,6 +2,7 @@ package agentapi
 
 import (
 	"strconv"
+	"strings"
 
 	"porchlight/internal/words"
 )
@@ -22,7 +23,9 @@ func (a OwnerApp) Changed(show func(string) string) words.Sentence {
 		return words.Sentence{}
 	}
 	was := words.Of("a program that could not be seen")
-	if user := a.ApprovedListener.User; user != "" {
+	if program := a.ApprovedListener.Program; strings.HasPrefix(program, ContainerShown) {
+		was = words.Of("%s", show(program))
+	} else if user := a.ApprovedListener.User; user != "" {
 		was = words.Of("%s", show(user))
 	}
 	if socket := a.Options.Socket(); socket != "" {

@@ -34,8 +34,9 @@ type Config struct {
 	// Publish asks for an address in the name of a container, and Gone takes a request back.
 	Publish func(context.Context, agentapi.Container, agentapi.PublishRequest) error
 	Gone    func(ctx context.Context, name string, c agentapi.Container) error
-	// Holder is the container that a name was approved for, and its port; nil for none.
-	Holder  func(name string) (*agentapi.Container, int)
+	// Holder is the container that a name was approved for, nil for none, and its port; and
+	// whether the owner is asked about something else in its place.
+	Holder  func(name string) (c *agentapi.Container, port int, waits bool)
 	Changes *broadcast.Signal // raised after the settings changed, among others
 	Every   time.Duration     // lookEvery when 0
 	Log     *slog.Logger

@@ -278,6 +278,7 @@ type desk struct {
 	mu     sync.Mutex
 	told   []string                      // guarded by mu
 	holder map[string]agentapi.Container // guarded by mu; all at 8080
+	waits  bool                          // guarded by mu
 	refuse error                         // guarded by mu
 }
 
@@ -299,13 +300,13 @@ func open(t *testing.T, f *fake) *desk {
 			d.told = append(d.told, fmt.Sprintf("%s with %s is gone", c, name))
 			return nil
 		},
-		Holder: func(name string) (*agentapi.Container, int) {
+		Holder: func(name string) (*agentapi.Container, int, bool) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			if c, ok := d.holder[name]; ok {
-				return &c, 8080
+				return &c, 8080, d.waits
 			}
-			return nil, 0
+			return nil, 0, false
 		},
 		Changes: new(broadcast.Signal),
 		Log:     slog.New(slog.DiscardHandler),
@@ -351,6 +352,13 @@ func TestAContainerAsksOnce(t *testing.T) {
 			t.Errorf("%s: %q, want %q", step.what, told, step.want)
 		}
 	}
+	d.holder["notes"] = agentapi.Container{Engine: f.socket, Name: "web", ImageID: id(7)}
+	for waits, want := range map[bool]int{false: 0, true: 1} {
+		if d.waits = waits; len(d.round(t)) != want {
+			t.Errorf("it is the one that was approved, and another waits in its place: %v", waits)
+		}
+	}
+	delete(d.holder, "notes")
 	d.refuse = agentapi.Errorf(agentapi.CodeTooMany, "too many wait")
 	f.says(t, listed(4))
 	for range 2 {

@@ -64,7 +64,7 @@ func (c *Containers) round(ctx context.Context, at string) {
 // taken says why a container cannot have its name: it is that of one that asked first, or
 // that was approved and is still there. It never takes an address away from another.
 func (c *Containers) taken(asks claim, now *seen, wanted map[string]claim) string {
-	holder, port := c.cfg.Holder(asks.Name)
+	holder, port, _ := c.cfg.Holder(asks.Name)
 	_, older := wanted[asks.Name]
 	switch {
 	case older:
@@ -92,7 +92,7 @@ func (c *Containers) tell(ctx context.Context, wanted map[string]claim) {
 	}
 	for name, asks := range wanted {
 		was, asked := c.asking[name]
-		if asked && was.id == asks.id && was.PublishRequest == asks.PublishRequest {
+		if asked && was.id == asks.id && was.PublishRequest == asks.PublishRequest && !c.isBack(asks) {
 			continue
 		}
 		if err := c.cfg.Publish(ctx, asks.Container, asks.PublishRequest); err != nil {
@@ -103,6 +103,13 @@ func (c *Containers) tell(ctx context.Context, wanted map[string]claim) {
 		}
 		c.asking[name] = asks
 	}
+}
+
+// isBack says whether another was in the place of a container that was approved, and it is
+// there again: it may have been away for less than a round.
+func (c *Containers) isBack(asks claim) bool {
+	holder, port, waits := c.cfg.Holder(asks.Name)
+	return waits && holder != nil && holder.Same(asks.Container) && port == asks.LocalPort
 }
 
 // say logs what is wrong with a container, or with the engine, once.

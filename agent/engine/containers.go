@@ -45,14 +45,15 @@ func (a *Apps) nameContainer(e *event, at upstream.Target) {
 	e.Behind = a.cfg.Container(at, &e.Listener, e.Contained)
 }
 
-// Holder is the container that a name was approved for, and its port; nil for none.
-func (a *Apps) Holder(name string) (holder *agentapi.Container, port int) {
+// Holder is the container that a name was approved for, nil for none, and its port. waits is
+// true while the owner is asked about something else in its place.
+func (a *Apps) Holder(name string) (holder *agentapi.Container, port int, waits bool) {
 	app, ok := a.Lookup(name)
 	if !ok || app.ID == "" {
-		return nil, 0
+		return nil, 0, false
 	}
 	was := approvedOf(app.kept)
-	return was.Container, was.LocalPort
+	return was.Container, was.LocalPort, app.Status == agentapi.StatusPending
 }
 
 // ContainerGone takes a request back whose container is gone.

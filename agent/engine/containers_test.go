@@ -99,6 +99,9 @@ func TestAnApprovalIsForOneContainer(t *testing.T) {
 					t.Errorf("%s, %v", status, err)
 				}
 			}
+			if said := d.shown(t).ListenerChange(strings.Clone); tt.asks && tt.port == 8000 && !strings.HasPrefix(said, "notes was approved for container web (nginx:1); now ") {
+				t.Errorf("the owner reads %q", said)
+			}
 			if app := d.shown(t); tt.asks != (app.Status == agentapi.StatusPending) || tt.asks && len(d.gone) == 0 {
 				t.Errorf("%+v, closed %v", app, d.gone)
 			}
@@ -108,7 +111,7 @@ func TestAnApprovalIsForOneContainer(t *testing.T) {
 			}
 			d.close()
 			d.open()
-			if holder, port := d.apps.Holder("notes"); holder == nil || !holder.Same(web) || port != 8000 {
+			if holder, port, _ := d.apps.Holder("notes"); holder == nil || !holder.Same(web) || port != 8000 {
 				t.Errorf("after a start it was approved for %v at %d", holder, port)
 			}
 		})
