@@ -39,46 +39,56 @@ var (
 // can be written into a Location and into a Content-Security-Policy, and leads a
 // browser to where it says.
 func validRedirectURI(raw string, public bool) error {
-	bad := func(why string) error {
-		return refuse(controlapi.CodeInvalid, "The redirect URI "+strings.ToValidUTF8(raw, "?")+" "+why)
+	u, why := readRedirectURI(raw)
+	if why == "" {
+		why = badRedirectScheme(u, raw, public)
 	}
+	if why == "" {
+		return nil
+	}
+	return refuse(controlapi.CodeInvalid, "The redirect URI "+strings.ToValidUTF8(raw, "?")+" "+why)
+}
+
+// readRedirectURI parses a redirect URI, and says what is wrong with its text, whatever it
+// leads to, or "".
+func readRedirectURI(raw string) (u *url.URL, why string) {
 	if len(raw) > maxRedirectURI || strings.ContainsFunc(raw, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'<>\\^`{|}", r)
 	}) {
-		return bad("has characters a URI cannot have, or is too long.")
+		return nil, "has characters a URI cannot have, or is too long."
 	}
 	if strings.Contains(raw, "*") {
-		return bad("has a *, which stands for nothing else here: redirect URIs are compared byte for byte. Name each one.")
+		return nil, "has a *, which stands for nothing else here: redirect URIs are compared byte for byte. Name each one."
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme == "" || !strings.HasPrefix(raw, u.Scheme+":") {
-		return bad("is not an absolute URI with its scheme in lower case.")
+		return nil, "is not an absolute URI with its scheme in lower case."
 	}
 	if strings.Contains(raw, "#") || u.User != nil {
-		return bad("must have no fragment and no user name.")
+		return nil, "must have no fragment and no user name."
 	}
 	if hasDotSegment(u) {
-		return bad("has a . or .. between slashes, which browsers take out. Write the path it leads to.")
+		return nil, "has a . or .. between slashes, which browsers take out. Write the path it leads to."
 	}
-	if why := badAnswerQuery(u); why != "" {
-		return bad(why)
-	}
+	return u, badAnswerQuery(u)
+}
+
+// badRedirectScheme says what is wrong with a redirect URI's scheme, or with the host it
+// leads to, or "".
+func badRedirectScheme(u *url.URL, raw string, public bool) string {
 	_, loopback := withoutPort(raw)
 	switch {
 	case public && loopback:
-		return nil
+		return ""
 	case u.Scheme == "https" || u.Scheme == "http" && onThisComputer(u.Hostname()):
-		if why := badRedirectHost(u); why != "" {
-			return bad(why)
-		}
-		return nil
+		return badRedirectHost(u)
 	case u.Scheme == "http":
-		return bad("must be https, or http to 127.0.0.1 or localhost.")
+		return "must be https, or http to 127.0.0.1 or localhost."
 	case privateSchemePattern.MatchString(u.Scheme),
 		public && u.Opaque == "" && shortSchemePattern.MatchString(u.Scheme) && !takenScheme.MatchString(u.Scheme):
-		return nil
+		return ""
 	default:
-		return bad("must be https, http to 127.0.0.1 or localhost, or have a scheme like com.example.app.")
+		return "must be https, http to 127.0.0.1 or localhost, or have a scheme like com.example.app."
 	}
 }
 

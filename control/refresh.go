@@ -33,61 +33,27 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string, re
 		return Tokens{}, err
 	}
 	id, wellFormed := grantOfToken(token)
+	if !wellFormed {
+		id = ""
+	}
 	hash, secret, other := hashOf(purposeRefresh, token), newToken(), controlapi.LimitedGrantID(newID())
 
 	var g grant
 	var c computer
 	var next string
-	err = s.update(ctx, func(tx *txn) error {
-		g, c = grant{}, computer{}
+	err = s.update(ctx, func(tx *txn) (err error) {
 		s.readAhead(tx, cred, id, len(resources) > 0)
-		var found bool
-		if wellFormed {
-			g, found = get[grant](tx, keyGrant(id))
-		}
-		cred := cred // as this run finds it
-		if cred.ID == "" && cred.Secret != "" {
-			if !found {
-				return noGrant(whyNoToken)
-			}
-			cred.ID = g.ClientID
-		}
-		client, err := authenticateClient(tx, cred)
-		switch {
-		case err != nil:
-			return err
-		case !found || g.ClientID != client.ID:
-			return noGrant(whyNoToken)
-		case g.Dropped:
-			return noGrant(whyDropped)
-		case !g.RevokedAt.IsZero(), controlapi.IsLimitedGrant(g.ID) && len(g.Apps) == 0:
-			return accessEnded() // also where a program that does not know of apps wrote the row
-		case subtle.ConstantTimeCompare([]byte(g.RefreshHash), []byte(hash)) != 1:
-			return errReplay
-		}
-		c, found = get[computer](tx, keyComputer(g.ComputerID))
-		if err := cmp.Or(tx.refuseSuspendedClient(client.ID), tx.refuseSuspendedAt(c, g.AccountID)); err != nil {
+		if g, err = tx.refreshed(cred, id, hash); err != nil {
 			return err
 		}
-		if !found || !mayReach(tx, g.ComputerID, g.AccountID) {
-			return accessEnded()
-		}
-		apps, asked, err := s.narrowed(tx, c, g.AccountID, g.ClientID, g.Apps, g.Asked, resources)
-		switch {
-		case err != nil:
+		if c, err = tx.stillReached(g); err != nil {
 			return err
-		case len(apps) > 0 && !c.AppGrants:
-			return noGrant(whyOldAgent)
-		case len(apps) > 0 && len(g.Apps) == 0: // its id has to say so
-			g.Narrowed = other
-			tx.put(keyGrant(g.ID), g, grantLife)
-			tx.dropGrant(g.ID)
-			g.ID, g.IndexedAt, g.Narrowed = other, time.Time{}, ""
-		case len(apps) < len(g.Apps):
-			tx.touch(g.ComputerID)
+		}
+		if err = s.narrow(tx, c, &g, other, resources); err != nil {
+			return err
 		}
 		next = refreshToken(g.ID, secret)
-		g.Apps, g.Asked, g.RefreshHash = apps, asked, hashOf(purposeRefresh, next)
+		g.RefreshHash = hashOf(purposeRefresh, next)
 		tx.putGrant(g)
 		return nil
 	})
@@ -100,6 +66,68 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string, re
 	}
 	s.parties.note(g)
 	return s.tokens(g, c, next)
+}
+
+// refreshed is the grant with that id, "" for none, whose valid refresh token this is the
+// hash of, shown by its own client. With errReplay it returns the grant, too.
+func (t *txn) refreshed(cred Credentials, id, hash string) (g grant, err error) {
+	var found bool
+	if id != "" {
+		g, found = get[grant](t, keyGrant(id))
+	}
+	if cred.ID == "" && cred.Secret != "" {
+		if !found {
+			return g, noGrant(whyNoToken)
+		}
+		cred.ID = g.ClientID
+	}
+	client, err := authenticateClient(t, cred)
+	switch {
+	case err != nil:
+		return g, err
+	case !found || g.ClientID != client.ID:
+		return g, noGrant(whyNoToken)
+	case g.Dropped:
+		return g, noGrant(whyDropped)
+	case !g.RevokedAt.IsZero(), controlapi.IsLimitedGrant(g.ID) && len(g.Apps) == 0:
+		return g, accessEnded() // also where a program that does not know of apps wrote the row
+	case subtle.ConstantTimeCompare([]byte(g.RefreshHash), []byte(hash)) != 1:
+		return g, errReplay
+	}
+	return g, nil
+}
+
+// stillReached is the computer that the person of a grant can still reach.
+func (t *txn) stillReached(g grant) (computer, error) {
+	c, found := get[computer](t, keyComputer(g.ComputerID))
+	if err := cmp.Or(t.refuseSuspendedClient(g.ClientID), t.refuseSuspendedAt(c, g.AccountID)); err != nil {
+		return c, err
+	}
+	if !found || !mayReach(t, g.ComputerID, g.AccountID) {
+		return c, accessEnded()
+	}
+	return c, nil
+}
+
+// narrow leaves a grant no more than these resources name. One that was for every app is a
+// new one from then on, with the id other, which says so.
+func (s *Grants) narrow(tx *txn, c computer, g *grant, other string, resources []string) error {
+	apps, asked, err := s.narrowed(tx, c, g.AccountID, g.ClientID, g.Apps, g.Asked, resources)
+	switch {
+	case err != nil:
+		return err
+	case len(apps) > 0 && !c.AppGrants:
+		return noGrant(whyOldAgent)
+	case len(apps) > 0 && len(g.Apps) == 0:
+		g.Narrowed = other
+		tx.put(keyGrant(g.ID), *g, grantLife)
+		tx.dropGrant(g.ID)
+		g.ID, g.IndexedAt, g.Narrowed = other, time.Time{}, ""
+	case len(apps) < len(g.Apps):
+		tx.touch(g.ComputerID)
+	}
+	g.Apps, g.Asked = apps, asked
+	return nil
 }
 
 // Revoke ends the grant of a refresh or access token at the wish of its own client (RFC

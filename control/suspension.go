@@ -164,26 +164,13 @@ func (t *txn) suspendable(kind SuspensionKind, id string) (row Suspension, err e
 	}
 	switch kind {
 	case SuspendAccount:
-		var a Account
-		var found bool
-		if len(id) <= maxSought { // longer is no key
-			a, found = get[Account](t, keyAccount(id))
-		}
-		if email, err := ParseEmail(id); err == nil {
-			a, found = accountByEmail(t, email)
-		}
+		a, found := t.accountCalled(id)
 		if !found {
 			return row, refuse(controlapi.CodeNotFound, "There is no such account.")
 		}
 		row.ID, row.Name = a.ID, a.Email
 	case SuspendComputer:
-		var c computer
-		var found bool
-		if len(id) <= maxSought { // longer is no key
-			if c, found = get[computer](t, keyComputer(id)); !found {
-				c, found = computerByName(t, id)
-			}
-		}
+		c, found := t.computerCalled(id)
 		if !found {
 			return row, refuse(controlapi.CodeNotFound, "There is no such computer.")
 		}
@@ -213,6 +200,28 @@ func (t *txn) suspendable(kind SuspensionKind, id string) (row Suspension, err e
 		return row, refuse(controlapi.CodeInvalid, "What is suspended is an account, a computer, a client, an address or a domain.")
 	}
 	return row, err
+}
+
+// accountCalled is the account with an id or a mail address.
+func (t *txn) accountCalled(id string) (a Account, found bool) {
+	if email, err := ParseEmail(id); err == nil {
+		return accountByEmail(t, email)
+	}
+	if len(id) > maxSought { // no key
+		return a, false
+	}
+	return get[Account](t, keyAccount(id))
+}
+
+// computerCalled is the computer with an id or a short name.
+func (t *txn) computerCalled(id string) (c computer, found bool) {
+	if len(id) > maxSought { // no key
+		return c, false
+	}
+	if c, found = get[computer](t, keyComputer(id)); found {
+		return c, true
+	}
+	return computerByName(t, id)
 }
 
 // suspendedSince is since when mail addresses like this one are suspended, with their

@@ -53,15 +53,12 @@ func (a *app) whyNot(act verbs.Action, err error) string {
 	return language.Sentence(err)
 }
 
-// carryOut also returns the note that tells what came of it: whatever gives or ends
-// access, and what the menu does not show by itself.
-func (a *app) carryOut(ctx context.Context, act verbs.Action) (done notes.Note, err error) {
+// carryOut also returns the note that tells what came of it, unless it failed: whatever
+// gives or ends access, and what the menu does not show by itself.
+func (a *app) carryOut(ctx context.Context, act verbs.Action) (notes.Note, error) {
 	switch act.Verb {
 	case verbs.Copy:
-		if err = a.copy(act.Text); err == nil {
-			done = notes.Note{Key: notes.KeyCopied, Title: language.Say("Copied"), Body: act.Text, Life: glance}
-		}
-		return done, err
+		return notes.Note{Key: notes.KeyCopied, Title: language.Say("Copied"), Body: act.Text, Life: glance}, a.copy(act.Text)
 	case verbs.Open:
 		return notes.Note{}, a.open(ctx, act.Name)
 	case verbs.Login:
@@ -79,13 +76,46 @@ func (a *app) carryOut(ctx context.Context, act verbs.Action) (done notes.Note, 
 	if act.Person != "" || act.Verb == verbs.Answer {
 		return a.carryOutFor(ctx, c, act)
 	}
-	label := language.Named(act.Label)
-	var closed agentapi.Closed
 	switch act.Verb {
 	case verbs.Approve, verbs.ApproveAlone:
-		var pub agentapi.Approved
-		pub, err = c.ApproveSeen(ctx, act.Name, agentapi.Approval{Seen: new(act.Seen.Wire()), Alone: act.Verb == verbs.ApproveAlone, Until: act.Until})
-		done = notes.Approved(act, a.seenApp(act.Name), pub)
+		pub, err := c.ApproveSeen(ctx, act.Name, agentapi.Approval{Seen: new(act.Seen.Wire()), Alone: act.Verb == verbs.ApproveAlone, Until: act.Until})
+		return notes.Approved(act, a.seenApp(act.Name), pub), err
+	case verbs.Undo:
+		done := notes.Note{Key: notes.KeyNotice(act.Notice), Kind: agentapi.KindCapability, Title: language.Say("Undone"), Body: act.Text, Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
+		return done, c.UndoNotice(ctx, act.Notice)
+	case verbs.GiveGroup, verbs.TakeGroup:
+		return a.changeGroup(ctx, c, act)
+	case verbs.Pause, verbs.Revoke, verbs.RevokeGrant, verbs.Dark:
+		return shut(ctx, c, act)
+	}
+	return notes.Note{}, settle(ctx, c, act)
+}
+
+// shut ends access, and tells how many were connected.
+func shut(ctx context.Context, c *agentapi.Client, act verbs.Action) (notes.Note, error) {
+	var title string
+	var closed agentapi.Closed
+	var err error
+	switch label := language.Named(act.Label); act.Verb {
+	case verbs.Pause:
+		closed, err = c.Pause(ctx, act.Name)
+		title = language.Say("%s is paused", label)
+	case verbs.Revoke:
+		closed, err = c.Revoke(ctx, act.Name)
+		title = language.Say("%s is revoked", label)
+	case verbs.RevokeGrant:
+		closed, err = c.RevokeGrant(ctx, act.Name)
+		title = language.Say("%s is let in no more", label)
+	case verbs.Dark:
+		closed, err = c.GoDark(ctx)
+		title = language.Say("Dark: nobody can open anything")
+	}
+	return notes.Ended(act, title, closed), err
+}
+
+// settle does what the menu shows by itself once it is done.
+func settle(ctx context.Context, c *agentapi.Client, act verbs.Action) (err error) {
+	switch act.Verb {
 	case verbs.Deny:
 		_, err = c.Deny(ctx, act.Name)
 	case verbs.AllowUser:
@@ -96,29 +126,8 @@ func (a *app) carryOut(ctx context.Context, act verbs.Action) (done notes.Note, 
 		err = c.Resume(ctx, act.Name)
 	case verbs.Light:
 		err = c.LightUp(ctx)
-	case verbs.Undo:
-		if err = c.UndoNotice(ctx, act.Notice); err == nil {
-			done = notes.Note{Key: notes.KeyNotice(act.Notice), Kind: agentapi.KindCapability, Title: language.Say("Undone"), Body: act.Text, Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
-		}
-	case verbs.GiveGroup, verbs.TakeGroup:
-		return a.changeGroup(ctx, c, act)
-	case verbs.Pause:
-		closed, err = c.Pause(ctx, act.Name)
-		done = notes.Ended(act, language.Say("%s is paused", label), closed)
-	case verbs.Revoke:
-		closed, err = c.Revoke(ctx, act.Name)
-		done = notes.Ended(act, language.Say("%s is revoked", label), closed)
-	case verbs.RevokeGrant:
-		closed, err = c.RevokeGrant(ctx, act.Name)
-		done = notes.Ended(act, language.Say("%s is let in no more", label), closed)
-	case verbs.Dark:
-		closed, err = c.GoDark(ctx)
-		done = notes.Ended(act, language.Say("Dark: nobody can open anything"), closed)
 	}
-	if err != nil {
-		return notes.Note{}, err
-	}
-	return done, nil
+	return err
 }
 
 // failures are the titles of the notes that tell what was not done.

@@ -87,13 +87,8 @@ var runDirs = map[string]string{
 func NotAnApps(at string) string {
 	names := strings.Split(strings.TrimPrefix(at, "/"), "/")
 	last := names[len(names)-1]
-	if what := socketNames[last]; what != "" {
+	if what := whoseSocket(last); what != "" {
 		return what
-	}
-	for _, f := range socketForms {
-		if f.form.MatchString(last) {
-			return f.what
-		}
 	}
 	if last == "unix.socket" && len(names) > 1 && slices.Contains([]string{"lxd", "incus"}, names[len(names)-2]) {
 		return ofContainers // below /var/lib or /var/snap
@@ -109,6 +104,24 @@ func NotAnApps(at string) string {
 			return ofPorchlight
 		}
 	}
+	return whoseBelowRun(names)
+}
+
+// whoseSocket says whose a socket is by its own name.
+func whoseSocket(name string) string {
+	if what := socketNames[name]; what != "" {
+		return what
+	}
+	for _, f := range socketForms {
+		if f.form.MatchString(name) {
+			return f.what
+		}
+	}
+	return ""
+}
+
+// whoseBelowRun says whose a path below /run is, or below each user's part of it.
+func whoseBelowRun(names []string) string {
 	if names[0] == "var" && len(names) > 1 {
 		names = names[1:]
 	}

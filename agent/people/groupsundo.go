@@ -63,39 +63,58 @@ func (p *People) undoOfGroup(line agentapi.Activity) func(context.Context) error
 	if err != nil {
 		return nil
 	}
-	app, live := p.stillLive(line)
-	open, given := appOf(g, app.ID)
-	member := agentapi.MemberRequest{AccountID: line.AccountID}
-	back := agentapi.GroupAppRequest{App: app.Label}
-	row, known := p.Row(line.AccountID)
-	var do func(context.Context) (agentapi.GroupChanged, error)
+	var do groupChange
 	switch line.Kind {
 	case agentapi.ActivityGroupAdded:
 		if len(g.Members)+len(g.Apps) == 0 {
 			do = func(ctx context.Context) (agentapi.GroupChanged, error) { return p.RemoveGroup(ctx, g.ID) }
 		}
-	case agentapi.ActivityGroupJoined:
-		if isIn(g, line.AccountID) {
-			do = func(ctx context.Context) (agentapi.GroupChanged, error) { return p.LeaveGroup(ctx, g.ID, member) }
-		}
-	case agentapi.ActivityGroupLeft:
-		// Who was removed and invited since is not in it by what was before.
-		if known && row.Status != controlapi.PersonRemoved && row.Since.Before(line.At) && !isIn(g, line.AccountID) {
-			do = func(ctx context.Context) (agentapi.GroupChanged, error) { return p.JoinGroup(ctx, g.ID, member) }
-		}
-	case agentapi.ActivityGroupGiven:
-		if live && given && open.Until.Equal(line.Until) {
-			do = func(ctx context.Context) (agentapi.GroupChanged, error) { return p.WithdrawGroup(ctx, g.ID, back) }
-		}
-	case agentapi.ActivityGroupWithdrawn:
-		if back.Until = untilText(line.Until); live && !given && (line.Until.IsZero() || line.Until.After(p.cfg.Now())) {
-			do = func(ctx context.Context) (agentapi.GroupChanged, error) { return p.GrantGroup(ctx, g.ID, back) }
-		}
+	case agentapi.ActivityGroupJoined, agentapi.ActivityGroupLeft:
+		do = p.undoOfMember(line, g)
+	case agentapi.ActivityGroupGiven, agentapi.ActivityGroupWithdrawn:
+		do = p.undoOfGroupApp(line, g)
 	}
 	if do == nil {
 		return nil
 	}
 	return func(ctx context.Context) error { _, err := do(ctx); return err }
+}
+
+type groupChange func(context.Context) (agentapi.GroupChanged, error)
+
+// undoOfMember is undoOfGroup for somebody who joined or left.
+func (p *People) undoOfMember(line agentapi.Activity, g store.Group) groupChange {
+	member, in := agentapi.MemberRequest{AccountID: line.AccountID}, isIn(g, line.AccountID)
+	if line.Kind == agentapi.ActivityGroupJoined {
+		if !in {
+			return nil
+		}
+		return func(ctx context.Context) (agentapi.GroupChanged, error) { return p.LeaveGroup(ctx, g.ID, member) }
+	}
+	// Who was removed and invited since is not in it by what was before.
+	row, known := p.Row(line.AccountID)
+	if in || !known || row.Status == controlapi.PersonRemoved || !row.Since.Before(line.At) {
+		return nil
+	}
+	return func(ctx context.Context) (agentapi.GroupChanged, error) { return p.JoinGroup(ctx, g.ID, member) }
+}
+
+// undoOfGroupApp is undoOfGroup for an app that a group was given, or that was withdrawn from it.
+func (p *People) undoOfGroupApp(line agentapi.Activity, g store.Group) groupChange {
+	app, live := p.stillLive(line)
+	open, given := appOf(g, app.ID)
+	back := agentapi.GroupAppRequest{App: app.Label}
+	if line.Kind == agentapi.ActivityGroupGiven {
+		if !live || !given || !open.Until.Equal(line.Until) {
+			return nil
+		}
+		return func(ctx context.Context) (agentapi.GroupChanged, error) { return p.WithdrawGroup(ctx, g.ID, back) }
+	}
+	if !live || given || !line.Until.IsZero() && !line.Until.After(p.cfg.Now()) {
+		return nil
+	}
+	back.Until = untilText(line.Until)
+	return func(ctx context.Context) (agentapi.GroupChanged, error) { return p.GrantGroup(ctx, g.ID, back) }
 }
 
 // untilText is an end as it is asked for.

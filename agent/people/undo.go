@@ -89,17 +89,7 @@ func (p *People) tell(by Actor, line agentapi.Activity, who controlapi.Person, a
 	if undo != nil && !together {
 		listed = p.fold(undo, apps)
 	}
-	var text words.Text
-	switch kind {
-	case agentapi.ActivityInvited:
-		text = words.Text{words.Of("%[1]s invited %[2]s to %[3]s.", name, who.Email, named(listed))}
-	case agentapi.ActivityGiven:
-		text = words.Text{words.Of("%[1]s let %[2]s open %[3]s.", name, who.Email, named(listed))}
-	case agentapi.ActivityWithdrawn:
-		text = words.Text{words.Of("%[1]s took %[2]s away from %[3]s.", name, named(listed), who.Email)}
-	case agentapi.ActivityRemoved:
-		text = words.Text{words.Of("%[1]s removed %[2]s from this computer. To let them in again, invite them.", name, who.Email)}
-	}
+	text := words.Text{noticeOf(kind, name, who.Email, named(listed))}
 	said := text.String()
 	if undo != nil && undo.Times > 1 {
 		said = fmt.Sprintf("%s, in %d steps.", strings.TrimSuffix(said, "."), undo.Times)
@@ -119,6 +109,21 @@ func (p *People) tell(by Actor, line agentapi.Activity, who controlapi.Person, a
 	}
 	line.By, line.Notice = name.String(), id
 	p.happened(line, who, apps)
+}
+
+// noticeOf says what a program did about somebody.
+func noticeOf(kind string, name words.Sentence, email string, apps any) words.Sentence {
+	switch kind {
+	case agentapi.ActivityInvited:
+		return words.Of("%[1]s invited %[2]s to %[3]s.", name, email, apps)
+	case agentapi.ActivityGiven:
+		return words.Of("%[1]s let %[2]s open %[3]s.", name, email, apps)
+	case agentapi.ActivityWithdrawn:
+		return words.Of("%[1]s took %[2]s away from %[3]s.", name, apps, email)
+	case agentapi.ActivityRemoved:
+		return words.Of("%[1]s removed %[2]s from this computer. To let them in again, invite them.", name, email)
+	}
+	return words.Sentence{}
 }
 
 // fold has a notice take the place of one that the owner has not seen, about the same

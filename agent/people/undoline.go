@@ -42,14 +42,17 @@ func (p *People) giveBackOf(line agentapi.Activity) func(context.Context) error 
 	}
 	app, live := p.stillLive(line)
 	row, known := p.Row(line.AccountID)
+	if !live || !known || row.Status != controlapi.PersonActive {
+		return nil
+	}
 	if line.ByGroup == agentapi.ByGroupOnly {
-		if !live || !known || row.Status != controlapi.PersonActive || !p.cfg.Access.OpenedByGroup(line.AccountID, app.ID) {
+		if !p.cfg.Access.OpenedByGroup(line.AccountID, app.ID) {
 			return nil
 		}
 		return func(context.Context) error { return p.regive(line.AccountID, app.ID) }
 	}
 	ended := !line.Until.IsZero() && !line.Until.After(p.cfg.Now())
-	if line.App == "" || !live || !known || row.Status != controlapi.PersonActive || has(row, app) || ended {
+	if line.App == "" || has(row, app) || ended {
 		return nil
 	}
 	again := agentapi.AccessRequest{AccountID: line.AccountID, App: app.Label, Granted: true}

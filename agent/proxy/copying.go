@@ -62,15 +62,20 @@ func copyAnswer(w http.ResponseWriter, res *http.Response, conn *appConn) error 
 			return err
 		}
 	}
-	var buf []byte
 	if res.ContentLength > largeCopy {
 		large := largeBuffers.Get().(*[largeCopy]byte)
 		defer largeBuffers.Put(large)
-		buf = large[:]
-	} else {
-		buf = buffers.Get()
-		defer buffers.Put(buf)
+		return copyPieces(w, rc, res, conn, large[:], gathers)
 	}
+	buf := buffers.Get()
+	defer buffers.Put(buf)
+	return copyPieces(w, rc, res, conn, buf, gathers)
+}
+
+// copyPieces writes a body by the piece that fits into buf. One that gathers waits a moment
+// for more of it while the app is writing.
+func copyPieces(w http.ResponseWriter, rc *http.ResponseController, res *http.Response, conn *appConn, buf []byte, gathers bool) error {
+	r := conn.r
 	for {
 		n, err := res.Body.Read(buf)
 		for gathers && err == nil && n < len(buf) && (r.Buffered() > 0 || conn.quiet.more()) {

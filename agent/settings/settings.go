@@ -3,6 +3,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -134,24 +135,34 @@ func clean(s agentapi.Settings) (_ agentapi.Settings, err error) {
 		return s, agentapi.Errorf(agentapi.CodeInvalid, "A container engine's socket is a whole path, such as /run/docker.sock or /run/user/1000/podman/podman.sock.")
 	}
 	s.Quiet, s.ClientHosts = set(s.Quiet), set(s.ClientHosts)
-	if len(s.Quiet) > maxQuiet {
-		return s, agentapi.Errorf(agentapi.CodeInvalid, "There are not that many kinds of notifications; at most %d can be quiet.", maxQuiet)
+	return s, cmp.Or(checkKinds(s.Quiet), checkHosts(s.ClientHosts))
+}
+
+// checkKinds refuses what is no list of kinds of notifications.
+func checkKinds(kinds []string) error {
+	if len(kinds) > maxQuiet {
+		return agentapi.Errorf(agentapi.CodeInvalid, "There are not that many kinds of notifications; at most %d can be quiet.", maxQuiet)
 	}
-	for _, kind := range s.Quiet {
+	for _, kind := range kinds {
 		odd := strings.IndexFunc(kind, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' })
 		if kind == "" || len(kind) > maxQuietName || odd >= 0 {
-			return s, agentapi.Errorf(agentapi.CodeInvalid, "%.80q is no kind of notification. A kind is written like access.", kind)
+			return agentapi.Errorf(agentapi.CodeInvalid, "%.80q is no kind of notification. A kind is written like access.", kind)
 		}
 	}
-	if len(s.ClientHosts) > controlapi.MaxClientHosts {
-		return s, agentapi.Errorf(agentapi.CodeInvalid, "No more than %d hosts can be allowed.", controlapi.MaxClientHosts)
+	return nil
+}
+
+// checkHosts refuses what is no list of hosts of clients.
+func checkHosts(hosts []string) error {
+	if len(hosts) > controlapi.MaxClientHosts {
+		return agentapi.Errorf(agentapi.CodeInvalid, "No more than %d hosts can be allowed.", controlapi.MaxClientHosts)
 	}
-	for _, host := range s.ClientHosts {
+	for _, host := range hosts {
 		if !controlapi.ValidClientHost(host) {
-			return s, agentapi.Errorf(agentapi.CodeInvalid, "%.80q is no host. A host is a whole name like claude.ai, in lower case, without https:// and port.", host)
+			return agentapi.Errorf(agentapi.CodeInvalid, "%.80q is no host. A host is a whole name like claude.ai, in lower case, without https:// and port.", host)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // set is a list sorted, with everything once, and never nil.

@@ -52,19 +52,9 @@ func openFailure(cfg *pgx.ConnConfig, err error) error {
 		return say("the server at %s takes no changes: it is a standby, or was set to read only. Check the hosts in the address of the database", server)
 	}
 	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
-		switch pe.Code {
-		case codeBadPassword:
-			return say("the server at %s refuses the password of user %q. Check the user and the password in the address of the database", server, cfg.User)
-		case codeNotLetIn:
-			return say("the server at %s does not let user %q in. Check the user in the address of the database, and that the server's pg_hba.conf lets it come from here", server, cfg.User)
-		case codeNoDatabase:
-			return say("the server at %s has no database %q. Make it, or correct its name in the address of the database", server, cfg.Database)
-		case codeNotPermitted:
-			return say("user %q may not make or use tables in the database %q at %s. Make it the owner of that database, or grant it CREATE on the schema", cfg.User, cfg.Database, server)
-		}
-		return say("the server at %s says %q (SQLSTATE %s)", server, pe.Message, pe.Code)
+		return say("%s", refusalOf(cfg, server, pe))
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok || isX509(err) {
+	if isUntrusted(err) {
 		return say("the certificate of the server at %s is not trusted. Check sslmode and sslrootcert in the address of the database", server)
 	}
 	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
@@ -73,10 +63,25 @@ func openFailure(cfg *pgx.ConnConfig, err error) error {
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
 		return say("no server listens at %s. Check that PostgreSQL runs, and host and port in the address of the database", server)
 	}
-	if timeout, ok := errors.AsType[net.Error](err); errors.Is(err, context.DeadlineExceeded) || ok && timeout.Timeout() {
+	if isLate(err) {
 		return say("the server at %s does not answer. Check host and port in the address of the database, and whether a firewall stands between", server)
 	}
 	return say("the server at %s cannot be used (%s)", server, strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// refusalOf says why a server that answered lets nobody use the database.
+func refusalOf(cfg *pgx.ConnConfig, server string, pe *pgconn.PgError) string {
+	switch pe.Code {
+	case codeBadPassword:
+		return fmt.Sprintf("the server at %s refuses the password of user %q. Check the user and the password in the address of the database", server, cfg.User)
+	case codeNotLetIn:
+		return fmt.Sprintf("the server at %s does not let user %q in. Check the user in the address of the database, and that the server's pg_hba.conf lets it come from here", server, cfg.User)
+	case codeNoDatabase:
+		return fmt.Sprintf("the server at %s has no database %q. Make it, or correct its name in the address of the database", server, cfg.Database)
+	case codeNotPermitted:
+		return fmt.Sprintf("user %q may not make or use tables in the database %q at %s. Make it the owner of that database, or grant it CREATE on the schema", cfg.User, cfg.Database, server)
+	}
+	return fmt.Sprintf("the server at %s says %q (SQLSTATE %s)", server, pe.Message, pe.Code)
 }
 
 // servers are the servers that cfg names, each once: with sslmode=prefer the driver
@@ -129,7 +134,6 @@ func eachFailure(err error) (all []string) {
 
 func inShort(err error) string {
 	pe, refused := errors.AsType[*pgconn.PgError](err)
-	timeout, late := errors.AsType[net.Error](err)
 	name, unnamed := errors.AsType[*net.DNSError](err)
 	switch {
 	case unnamed && name.IsNotFound:
@@ -140,14 +144,20 @@ func inShort(err error) string {
 		return fmt.Sprintf("it says %q (SQLSTATE %s)", pe.Message, pe.Code)
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return "no server listens there"
-	case errors.Is(err, context.DeadlineExceeded), late && timeout.Timeout():
+	case isLate(err):
 		return "it does not answer"
 	}
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-func isX509(err error) bool {
+func isLate(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return errors.Is(err, context.DeadlineExceeded) || ok && timeout.Timeout()
+}
+
+func isUntrusted(err error) bool {
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, other := errors.AsType[x509.HostnameError](err)
-	return unknown || other
+	return unverified || unknown || other
 }

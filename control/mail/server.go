@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -43,31 +44,41 @@ func parseServer(raw, password string) (server, error) {
 		}
 		s.password = password
 	}
-	ip := net.ParseIP(s.host)
-	loopback := s.host == "localhost" || ip != nil && ip.IsLoopback()
 	switch u.Scheme {
 	case "smtp":
-		s.port, s.startTLS = 587, !loopback || s.user != ""
+		s.port, s.startTLS = 587, !s.isHere() || s.user != ""
 	case "smtps":
 		s.port, s.implicit = 465, true
 	default:
 		return server{}, errors.New("the address of a mail server begins with smtp:// or smtps://, like smtp://user@mail.example:587")
 	}
-	if s.host == "" || u.Path != "" && u.Path != "/" || u.Fragment != "" || u.Opaque != "" {
+	if s.host == "" || strings.TrimPrefix(u.Path, "/")+u.Fragment+u.Opaque != "" {
 		return server{}, errors.New("the address of the mail server needs a host and nothing after it")
 	}
-	if p := u.Port(); p != "" {
-		if s.port, err = strconv.Atoi(p); err != nil || s.port < 1 || s.port > 65535 {
-			return server{}, fmt.Errorf("%q is not a port of a mail server", p)
-		}
-	}
-	if err := s.apply(u.Query()); err != nil {
+	if err := cmp.Or(s.setPort(u.Port()), s.apply(u.Query())); err != nil {
 		return server{}, err
 	}
 	if s.user != "" && s.password == "" {
 		return server{}, errors.New("the address of the mail server names a user and no password")
 	}
 	return s, nil
+}
+
+// isHere says whether the host is on the loopback interface.
+func (s *server) isHere() bool {
+	ip := net.ParseIP(s.host)
+	return s.host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// setPort takes the port of the address, if that has one.
+func (s *server) setPort(port string) (err error) {
+	if port == "" {
+		return nil
+	}
+	if s.port, err = strconv.Atoi(port); err != nil || s.port < 1 || s.port > 65535 {
+		return fmt.Errorf("%q is not a port of a mail server", port)
+	}
+	return nil
 }
 
 // apply takes the parameters of the address, of which there is one.

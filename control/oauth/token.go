@@ -199,42 +199,51 @@ func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
 // assertion (RFC 7521, section 4.2). Two at once are refused (RFC 6749, section 2.3), but
 // for a client_id that says the same.
 func credentials(authorization []string, form url.Values) (control.Credentials, error) {
-	refused := func(sentence string) (control.Credentials, error) {
-		return control.Credentials{}, &controlapi.Error{Code: controlapi.CodeInvalidClient, Message: sentence}
-	}
 	inForm := control.Credentials{ID: form.Get("client_id"), Secret: form.Get("client_secret"), Assertion: form.Get("client_assertion")}
 	switch {
 	case inForm.Assertion == "" && !form.Has("client_assertion_type"):
 	case inForm.Assertion == "" || form.Get("client_assertion_type") != control.AssertionType:
-		return refused("A client_assertion comes with the client_assertion_type " + control.AssertionType + ".")
+		return noCredentials("A client_assertion comes with the client_assertion_type " + control.AssertionType + ".")
 	case inForm.Secret != "" || len(authorization) > 0:
-		return refused("The client authenticates in two ways at once: by a client_assertion and by a secret.")
+		return noCredentials("The client authenticates in two ways at once: by a client_assertion and by a secret.")
 	}
 	if len(authorization) == 0 {
 		if inForm == (control.Credentials{}) {
-			return refused("The client's id and secret are missing: send both in the form, or by HTTP Basic.")
+			return noCredentials("The client's id and secret are missing: send both in the form, or by HTTP Basic.")
 		}
 		return inForm, nil // without a secret it is a public client, or refused as one that needs it
 	}
 	if len(authorization) > 1 {
-		return refused("There are two Authorization headers.")
+		return noCredentials("There are two Authorization headers.")
 	}
-	scheme, encoded, _ := strings.Cut(authorization[0], " ")
+	basic, err := basicCredentials(authorization[0])
+	switch {
+	case err != nil:
+		return control.Credentials{}, err
+	case inForm.Secret != "":
+		return noCredentials("The client authenticates in two ways at once: by HTTP Basic and in the form.")
+	case inForm.ID != "" && inForm.ID != basic.ID:
+		return noCredentials("The client_id in the form is another than that of HTTP Basic.")
+	}
+	return basic, nil
+}
+
+func noCredentials(sentence string) (control.Credentials, error) {
+	return control.Credentials{}, &controlapi.Error{Code: controlapi.CodeInvalidClient, Message: sentence}
+}
+
+// basicCredentials reads id and secret of an Authorization header.
+func basicCredentials(authorization string) (control.Credentials, error) {
+	scheme, encoded, _ := strings.Cut(authorization, " ")
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
 	if !strings.EqualFold(scheme, "Basic") || err != nil {
-		return refused("The Authorization header is not HTTP Basic.")
+		return noCredentials("The Authorization header is not HTTP Basic.")
 	}
 	first, second, ok := strings.Cut(string(raw), ":")
 	id, err1 := url.QueryUnescape(first)
 	secret, err2 := url.QueryUnescape(second)
 	if !ok || err1 != nil || err2 != nil || id == "" || secret == "" {
-		return refused("The Authorization header holds no id and secret.")
-	}
-	switch {
-	case inForm.Secret != "":
-		return refused("The client authenticates in two ways at once: by HTTP Basic and in the form.")
-	case inForm.ID != "" && inForm.ID != id:
-		return refused("The client_id in the form is another than that of HTTP Basic.")
+		return noCredentials("The Authorization header holds no id and secret.")
 	}
 	return control.Credentials{ID: id, Secret: secret}, nil
 }

@@ -122,6 +122,11 @@ func (c *Config) check() error {
 	case strings.TrimSpace(c.Label) == "" || len([]rune(c.Label)) > maxLabel || strings.ContainsFunc(c.Label, func(r rune) bool { return r < ' ' }):
 		return fmt.Errorf("label is what stands on the button, of 1 to %d characters", maxLabel)
 	}
+	return c.cleanDomains()
+}
+
+// cleanDomains refuses what is no domain, and writes each as addresses are written here.
+func (c *Config) cleanDomains() error {
 	for i, domain := range c.Domains {
 		ascii, err := idna.Lookup.ToASCII(domain)
 		if err != nil || !strings.Contains(ascii, ".") {

@@ -170,6 +170,11 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 	if query == "" && strings.HasPrefix(path, control.PathProvider) {
 		return h.maybeToBind(path)
 	}
+	return h.parsePage(ctx, raw, path, query)
+}
+
+// parsePage is parseReturn for the pages at fixed paths, some of which take a query.
+func (h *handler) parsePage(ctx context.Context, raw, path, query string) destination {
 	switch path {
 	case controlapi.PathDevice:
 		if query == "" {
@@ -189,24 +194,39 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 			return toPasskey(id)
 		}
 	case controlapi.PathPasswordPages:
-		name, named := strings.CutPrefix(query, controlapi.ParamComputer+"=")
-		if query == "" || named && h.svc.ValidShortName(name) == nil {
-			return toPasswords(name)
-		}
+		return h.maybeToPasswords(query)
 	case controlapi.PathVisit:
 		if v, err := h.svc.Visits.Parse(ctx, query); err == nil {
 			return destination{path: raw, host: v.Host, leads: v.Origin(), proofs: v.Proofs}
 		}
 	case controlapi.PathKnock:
-		if fields, err := url.ParseQuery(query); err == nil {
-			if d, err := h.svc.Knocks.ParseDoor(fields); err == nil {
-				return toDoor(d)
-			}
-		}
+		return h.maybeToDoor(query)
 	case controlapi.PathAuthorize:
 		return h.maybeToAllow(ctx, raw, query)
 	}
 	return destination{}
+}
+
+// maybeToPasswords is the page of app passwords, of one computer or of all.
+func (h *handler) maybeToPasswords(query string) destination {
+	name, named := strings.CutPrefix(query, controlapi.ParamComputer+"=")
+	if query == "" || named && h.svc.ValidShortName(name) == nil {
+		return toPasswords(name)
+	}
+	return destination{}
+}
+
+// maybeToDoor is the page of somebody who may ask to be let in.
+func (h *handler) maybeToDoor(query string) destination {
+	fields, err := url.ParseQuery(query)
+	if err != nil {
+		return destination{}
+	}
+	d, err := h.svc.Knocks.ParseDoor(fields)
+	if err != nil {
+		return destination{}
+	}
+	return toDoor(d)
 }
 
 // maybePasskeyFirst is the page that makes a passkey and then goes where it was asked to lead.

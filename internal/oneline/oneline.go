@@ -67,7 +67,7 @@ func plain(what words.Sentence, text string, most int) (string, error) {
 	text = strings.TrimFunc(text, func(r rune) bool { return r == ' ' || r == '\t' || unicode.Is(unicode.Zs, r) })
 	for _, r := range text {
 		switch {
-		case r == '\n' || r == '\r' || r == '\v' || r == '\f' || r == '\u0085' || unicode.In(r, unicode.Zl, unicode.Zp):
+		case breaks(r):
 			return "", words.Errorf("The %s has to be one line.", what)
 		case joins(r) || unicode.IsGraphic(r): // letters, marks, numbers, punctuation, symbols, spaces
 		default:
@@ -81,6 +81,11 @@ func plain(what words.Sentence, text string, most int) (string, error) {
 		return "", words.Errorf("The %s shows nothing.", what)
 	}
 	return text, nil
+}
+
+// breaks says whether a new line begins after a character.
+func breaks(r rune) bool {
+	return strings.ContainsRune("\n\r\v\f\u0085", r) || unicode.In(r, unicode.Zl, unicode.Zp)
 }
 
 // joins says whether a character is one of the two that writing in many languages,
