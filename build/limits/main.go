@@ -32,6 +32,7 @@ var rooms = []struct{ dir, title string }{
 	{"agent/people", "People and groups"},
 	{"agent/localapi", "Programs of your computer"},
 	{"control/relay", "The relay"},
+	{"control/relay/clienthello", "A visitor's first message"},
 	{"control/relay/peers", "Between nodes"},
 	{"control/controlapi/tunnelwire", "The tunnel"},
 	{"control", "The control plane"},

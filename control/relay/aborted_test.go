@@ -20,7 +20,7 @@ func TestAbortedVisitsAreNamed(t *testing.T) {
 	t.Parallel()
 	r, addr := serveRelay(t, nil, nil)
 	a, other := connectAgent(t, addr, "maya"), connectAgent(t, addr, "bert")
-	hello := recordHello(t, &tls.Config{ServerName: "notes.maya.localhost"})
+	hello := programs.ClientHello(t, &tls.Config{ServerName: "notes.maya.localhost"})
 	type flowing struct {
 		visitor, data net.Conn
 		ticket        tunnelwire.Ticket

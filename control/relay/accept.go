@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"porchlight/control/relay/clienthello"
 )
 
 // accept takes connections until the listener is closed (nil) or fails for good.
@@ -149,7 +151,7 @@ func (r *Relay) serve(life context.Context, conn stream, c *newcomer, decided fu
 	case p.kind == prefaceData:
 		decided()
 		r.park(conn, p.ticket, false)
-	case p.hello.serverName == r.cfg.AuthHost:
+	case p.hello.ServerName == r.cfg.AuthHost:
 		r.terminate(life, conn, p, decided)
 	default:
 		r.visit(life, conn, p, decided)
@@ -164,7 +166,7 @@ func (r *Relay) refusePreface(conn net.Conn, p *preface, err error) {
 		return
 	}
 	r.counters.malformed.Add(1)
-	if p.n > 0 && p.buf[headroom] == recordHandshake && (errors.Is(err, errHello) || errors.Is(err, errTooLong)) {
+	if p.n > 0 && p.buf[headroom] == clienthello.Handshake && (errors.Is(err, clienthello.ErrMalformed) || errors.Is(err, clienthello.ErrTooLong)) {
 		p.release()
 		refuse(conn, alertRecord(alertDecodeError))
 		return

@@ -16,7 +16,7 @@ import (
 // or was turned away.
 func crowd(t *testing.T, r *Relay, addr, source string, n int) {
 	t.Helper()
-	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
+	hello := programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost"})
 	before := r.Stats()
 	for range n {
 		_, _ = dialFrom(t, source, addr).Write(hello)

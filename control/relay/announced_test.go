@@ -40,7 +40,7 @@ func TestAnnouncedVisitor(t *testing.T) {
 		c.Handler = http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { seen <- req.RemoteAddr })
 	}, nil)
 	a := connectAgent(t, addr, "maya") // not from the balancer, so without a header
-	hello := recordHello(t, &tls.Config{ServerName: "notes.maya.localhost"})
+	hello := programs.ClientHello(t, &tls.Config{ServerName: "notes.maya.localhost"})
 	var visitors []net.Conn
 	for _, c := range []struct {
 		version byte
@@ -76,7 +76,7 @@ func TestAnnouncedVisitor(t *testing.T) {
 	}
 	second := dialFrom(t, "127.0.0.2", addr)
 	_, _ = second.Write(append(header(t, 1, "198.51.100.7:4720", "203.0.113.1:443"), hello...))
-	answered(t, "a second visitor of one source", second, alertRecord(alertInternalError))
+	answered(t, "a second visitor of one source", second, internalError)
 	for _, visitor := range visitors {
 		visitor.Close()
 	}
@@ -111,7 +111,7 @@ func TestForgedAnnouncements(t *testing.T) {
 	for name, trusted := range map[string][]netip.Prefix{"a balancer is trusted": {balancer}, "nobody is": nil} {
 		r, addr := serveRelay(t, func(c *Config) { c.TrustedProxies = trusted }, nil)
 		connectAgent(t, addr, "maya")
-		hello := recordHello(t, &tls.Config{ServerName: "notes.maya.localhost"})
+		hello := programs.ClientHello(t, &tls.Config{ServerName: "notes.maya.localhost"})
 		for _, version := range []byte{1, 2} {
 			visitor := dial(t, addr) // from 127.0.0.1
 			_, _ = visitor.Write(append(header(t, version, "198.51.100.7:4711", "203.0.113.1:443"), hello...))
@@ -135,7 +135,7 @@ func TestMalformedAnnouncements(t *testing.T) {
 	t.Parallel()
 	r, addr := serveRelay(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{balancer} }, nil)
 	connectAgent(t, addr, "maya")
-	hello := recordHello(t, &tls.Config{ServerName: "notes.maya.localhost"})
+	hello := programs.ClientHello(t, &tls.Config{ServerName: "notes.maya.localhost"})
 	v2 := header(t, 2, "198.51.100.7:4711", "203.0.113.1:443")
 	udp, short, long := bytes.Clone(v2), bytes.Clone(v2), bytes.Clone(v2)
 	udp[13] = 0x12

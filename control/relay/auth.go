@@ -18,7 +18,7 @@ const handshakeWait = 10 * time.Second
 // names.
 func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided func()) {
 	source := sourceOf(conn.RemoteAddr())
-	agent := p.hello.offers(controlapi.TunnelALPN) || slices.ContainsFunc(controlapi.TunnelsBefore, p.hello.offers)
+	agent := p.hello.Offers(controlapi.TunnelALPN) || slices.ContainsFunc(controlapi.TunnelsBefore, p.hello.Offers)
 	if agent && (r.draining.Load() || !r.ramp.allow(source)) {
 		// Told apart before the handshake, which is what a storm of agents costs.
 		r.counters.deferredCount.Add(1)

@@ -55,7 +55,7 @@ func TestNodesOfBeforeAreRefused(t *testing.T) {
 	if relays := one.RelaysFor("computer"); len(relays) != 2 || slices.ContainsFunc(relays, func(r controlapi.Relay) bool { return r.Address == "before.example:443" }) {
 		t.Errorf("agents are sent to %v", relays)
 	}
-	visitor := visit(t, one.addr, recordHello(t, &tls.Config{ServerName: "maya.localhost"}))
+	visitor := visit(t, one.addr, programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost"}))
 	if _, err := io.ReadAll(visitor); err != nil {
 		t.Error(err)
 	}

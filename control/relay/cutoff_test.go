@@ -110,7 +110,7 @@ func TestCutOff(t *testing.T) {
 	}
 	stop := realAgent(t, "maya", one, two)
 	programs.Eventually(t, "the agent is at two nodes", func() bool { return one.Stats().Sessions+two.Stats().Sessions == 2 })
-	hello := recordHello(t, &tls.Config{ServerName: "notes.maya.localhost"})
+	hello := programs.ClientHello(t, &tls.Config{ServerName: "notes.maya.localhost"})
 	three.comesBackFrom(t, hello)
 
 	store.away.Store(true)
@@ -130,7 +130,7 @@ func TestCutOff(t *testing.T) {
 	if !three.ServesNobody() {
 		t.Error("a node that is cut off and has no computer would still have visitors")
 	}
-	if got := turnedAway(t, three.addr, "notes.maya.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) {
+	if got := turnedAway(t, three.addr, "notes.maya.localhost"); !bytes.Equal(got, internalError) {
 		t.Errorf("a visitor there is told %x", got)
 	}
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/control/relay/clienthello"
 	"porchlight/test/programs"
 )
 
@@ -98,14 +99,14 @@ func TestVisitsPassAFloodOfSilence(t *testing.T) {
 		for range n {
 			opened++
 			conn := dialFrom(t, fmt.Sprintf("127.0.0.%d", 10+opened%sources), addr)
-			_, _ = conn.Write([]byte{recordHandshake}) // or the kernel keeps it to itself
+			_, _ = conn.Write([]byte{clienthello.Handshake}) // or the kernel keeps it to itself
 		}
 		programs.Eventually(t, "the door is full", func() bool {
 			return atDoor(r) == places && r.Stats().LimitedBy["handshakes"] >= opened-places
 		})
 	}
 	flood(places)
-	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
+	hello := programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost"})
 	for i := range 20 {
 		flood(places / 4)
 		visitor := dialFrom(t, "127.0.0.2", addr)

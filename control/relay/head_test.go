@@ -91,9 +91,8 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 	come := func(i int, known bool) *holding {
 		c := &holding{}
 		c.head = newHead(r, c, sourceOfIP(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})), &newcomer{})
-		c.head.await()
 		t.Cleanup(func() { _ = c.Close() })
-		c.head.begin()
+		c.head.asks()
 		if known {
 			LetIn((&http.Request{}).WithContext(context.WithValue(t.Context(), headKey{}, c.head)))
 		}
@@ -140,13 +139,9 @@ func TestAClosedOneHoldsUntilItLetsGo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRelay(t, nil)
-		come := func() *head {
-			h := newHead(r, nil, netip.Prefix{}, &newcomer{})
-			h.await()
-			h.begin()
-			return h
-		}
-		closed, next := come(), come()
+		closed, next := cameTo(r, nil), cameTo(r, nil)
+		closed.asks()
+		next.asks()
 		if !closed.Take(heldByStrangers) {
 			t.Fatal("there is no room for the first")
 		}
@@ -166,11 +161,16 @@ func TestAClosedOneHoldsUntilItLetsGo(t *testing.T) {
 	})
 }
 
+// cameTo is a connection of a stranger to the auth host, and asks has its first request come.
+func cameTo(r *Relay, conn net.Conn) *head { return newHead(r, conn, netip.Prefix{}, &newcomer{}) }
+
+func (h *head) asks() { h.await(); h.begin() }
+
 // One that has to go just when its wait for a request begins takes nothing with it.
 func TestGoesBeforeItWaits(t *testing.T) {
 	t.Parallel()
 	r := newRelay(t, func(c *Config) { c.FirstRequest = time.Hour })
-	h := newHead(r, nil, netip.Prefix{}, &newcomer{})
+	h := cameTo(r, nil)
 	h.closedNow()
 	h.await()
 	if h.first.Stop() {
@@ -193,7 +193,7 @@ func TestNoTimerKeepsOneThatIsGone(t *testing.T) {
 		"said goodbye, and closed":   {goes, (*head).closedNow},
 	} {
 		conn, visitor := net.Pipe()
-		h := newHead(r, conn, netip.Prefix{}, &newcomer{})
+		h := cameTo(r, conn)
 		h.h2 = r.http2.NewConn(t.Context(), conn)
 		h.await()
 		for _, end := range ends {

@@ -19,6 +19,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/relay/clienthello"
 	"porchlight/test/programs"
 )
 
@@ -65,12 +66,12 @@ func TestOneSourceCannotTakeAComputer(t *testing.T) {
 		c.Limits.Visitors, c.Limits.VisitorsPerComputer, c.Limits.VisitorsPerSource = 8, 8, 2
 	}, nil)
 	connectAgent(t, addr, "maya") // which opens no data connection: visitors wait
-	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
+	hello := programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost"})
 	for range 2 {
 		visit(t, addr, hello)
 	}
 	programs.Eventually(t, "two wait", func() bool { return r.Stats().Visitors == 2 })
-	answered(t, "a third visit of one source", visit(t, addr, hello), alertRecord(alertInternalError))
+	answered(t, "a third visit of one source", visit(t, addr, hello), internalError)
 	_, _ = dialFrom(t, "127.0.0.2", addr).Write(hello)
 	programs.Eventually(t, "another source is let in", func() bool { return r.Stats().Visitors == 3 })
 }
@@ -82,7 +83,7 @@ func TestOneSourceCannotTakeAComputer(t *testing.T) {
 func TestUndecidedOfOneSourceAreBounded(t *testing.T) {
 	t.Parallel()
 	for what, open := range map[string]func(addr string) net.Conn{
-		"half a hello":         func(addr string) net.Conn { return visit(t, addr, []byte{recordHandshake}) },
+		"half a hello":         func(addr string) net.Conn { return visit(t, addr, []byte{clienthello.Handshake}) },
 		"a control connection": func(addr string) net.Conn { return dialAuth(t, addr, controlapi.TunnelALPN) },
 	} {
 		r, addr := serveRelay(t, func(c *Config) { c.Limits.HandshakesPerSource, c.FirstBytes = 3, longest }, nil)
@@ -226,7 +227,7 @@ func TestVisitorSentAtTheEndOfTheDrainIsServed(t *testing.T) {
 	there, here := programs.Connected(t)
 	_ = there.SetDeadline(time.Now().Add(longest))
 	go two.turnAway(sent{here}, &preface{}, errUnknownHost) // which waits for the other end
-	if got, err := io.ReadAll(there); err != nil || !bytes.Equal(got, alertRecord(alertInternalError)) {
+	if got, err := io.ReadAll(there); err != nil || !bytes.Equal(got, internalError) {
 		t.Errorf("its tunnel went meanwhile: %x, %v", got, err)
 	}
 }
@@ -267,12 +268,12 @@ func TestChallengesDoNotFillTheLine(t *testing.T) {
 	t.Parallel()
 	r, addr := serveRelay(t, func(c *Config) { c.Limits.WaitingPerComputer = secureWaiting + 1 }, nil)
 	connectAgent(t, addr, "maya") // which opens no data connection: visitors wait
-	challenge := recordHello(t, &tls.Config{ServerName: "maya.localhost", NextProtos: []string{acmeALPN}})
+	challenge := programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost", NextProtos: []string{"acme-tls/1"}})
 	for i := range secureWaiting { // one source may have half of the line
 		_, _ = dialFrom(t, fmt.Sprintf("127.0.0.%d", 2+i%4), addr).Write(challenge)
 	}
 	programs.Eventually(t, "they wait", func() bool { return r.Stats().Visitors == secureWaiting })
-	answered(t, "one more challenge", visit(t, addr, challenge), alertRecord(alertInternalError))
-	visit(t, addr, recordHello(t, &tls.Config{ServerName: "maya.localhost"}))
+	answered(t, "one more challenge", visit(t, addr, challenge), internalError)
+	visit(t, addr, programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost"}))
 	programs.Eventually(t, "an ordinary visitor waits", func() bool { return r.Stats().Visitors == secureWaiting+1 })
 }

@@ -10,12 +10,12 @@ import (
 
 // resolve has the visitor's server name be the host it leads to.
 func (r *Relay) resolve(ctx context.Context, p *preface) error {
-	host, err := r.ownHost(ctx, p.hello.serverName)
+	host, err := r.ownHost(ctx, p.hello.ServerName)
 	if err != nil {
 		return errLookup
 	}
 	if host != "" {
-		p.hello.serverName = host
+		p.hello.ServerName = host
 	}
 	return nil
 }

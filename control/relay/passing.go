@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/relay/clienthello"
 	"porchlight/control/relay/peers"
 )
 
@@ -67,7 +68,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	if _, passedOn := passedBy(conn); passedOn || r.peers == nil {
 		return errUnknownHost
 	}
-	found, err := r.peers.Find(life, p.hello.serverName)
+	found, err := r.peers.Find(life, p.hello.ServerName)
 	if errors.Is(err, peers.ErrBusy) {
 		return overLimit(limitLookups)
 	}
@@ -142,7 +143,7 @@ func (r *Relay) welcomePeer(life context.Context, conn net.Conn) {
 
 // servePeer takes over a visitor from another node, and joins it to its computer.
 func (r *Relay) servePeer(life context.Context, raw *net.TCPConn, decided func()) error {
-	p := &preface{buf: fullBuffers.Get().(*[headroom + maxPreface]byte)[:]}
+	p := &preface{buf: fullBuffers.Get().(*[headroom + clienthello.MaxSize]byte)[:]}
 	defer p.release()
 	visitor, n, err := r.peers.Receive(life, raw, p.buf[headroom:])
 	if err != nil || visitor == nil {
@@ -151,11 +152,11 @@ func (r *Relay) servePeer(life context.Context, raw *net.TCPConn, decided func()
 	if err := p.parseHello(n); err != nil {
 		return err
 	}
-	if err := r.resolve(life, p); err != nil || !r.routes.knows(p.hello.serverName) {
+	if err := r.resolve(life, p); err != nil || !r.routes.knows(p.hello.ServerName) {
 		return visitor.Decline()
 	}
 	// Who answers a certificate authority's challenge stays inside the nodes' TLS.
-	if err := visitor.Take(!p.hello.offers(acmeALPN)); err != nil {
+	if err := visitor.Take(!p.hello.Offers(clienthello.ACME)); err != nil {
 		return err
 	}
 	r.counters.takenOver.Add(1)
@@ -169,7 +170,7 @@ var errPeerRequest = errors.New("relay: not the request of a peer")
 // parseHello reads the n first bytes, which must be a whole ClientHello.
 func (p *preface) parseHello(n int) error {
 	p.n = n
-	if done, err := p.parse(&helloReader{}); err != nil || !done || p.kind != prefaceTLS {
+	if done, err := p.parse(&clienthello.Reader{}); err != nil || !done || p.kind != prefaceTLS {
 		return errors.Join(errPeerRequest, err)
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/control/kv"
+	"porchlight/control/relay/clienthello"
 	"porchlight/control/relay/peers"
 	"porchlight/test/programs"
 )
@@ -148,9 +149,9 @@ func TestWhatIsSaidBetweenNodes(t *testing.T) {
 	if !between.heard([]byte("an answer")) || !between.heard([]byte("a request")) {
 		t.Error("an ordinary visit is inside the nodes' TLS")
 	}
-	challenge := recordHello(t, &tls.Config{ServerName: "maya.localhost", NextProtos: []string{acmeALPN}})
-	answered(t, "a challenge, for which the agent opens nothing", visit(t, one.addr, challenge), alertRecord(alertInternalError))
-	if two.Stats().TakenOver < 2 || between.heard(alertRecord(alertInternalError)) {
+	challenge := programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost", NextProtos: []string{"acme-tls/1"}})
+	answered(t, "a challenge, for which the agent opens nothing", visit(t, one.addr, challenge), internalError)
+	if two.Stats().TakenOver < 2 || between.heard(internalError) {
 		t.Error("what a challenge is answered can be heard")
 	}
 	if between.heard([]byte("maya")) {
@@ -183,13 +184,13 @@ func TestDeadNode(t *testing.T) {
 	one := serveNode(t, store, "one", nil)
 	one.sees(t, 2)
 	answer := func(name string) []byte {
-		return programs.Got(io.ReadAll(visit(t, one.addr, recordHello(t, &tls.Config{ServerName: name}))))(t)
+		return programs.Got(io.ReadAll(visit(t, one.addr, programs.ClientHello(t, &tls.Config{ServerName: name}))))(t)
 	}
-	if got := answer("maya.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) {
+	if got := answer("maya.localhost"); !bytes.Equal(got, internalError) {
 		t.Errorf("at a node that is dead: %x", got)
 	}
 	failures := one.Stats().PeerFailures
-	if got := answer("maya.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) || one.Stats().PeerFailures != failures || failures != 1 {
+	if got := answer("maya.localhost"); !bytes.Equal(got, internalError) || one.Stats().PeerFailures != failures || failures != 1 {
 		t.Errorf("right after that: %x, %d failures", got, one.Stats().PeerFailures)
 	}
 }
@@ -210,7 +211,7 @@ func TestNobodyIsPassedOnTwice(t *testing.T) {
 		found.Done()
 		return true
 	})
-	p := &preface{buf: make([]byte, headroom+maxPreface), n: 1, hello: clientHello{serverName: "maya.localhost"}}
+	p := &preface{buf: make([]byte, headroom+clienthello.MaxSize), n: 1, hello: clienthello.Hello{ServerName: "maya.localhost"}}
 	if err := one.forward(t.Context(), sent{dial(t, one.peer)}, p, func() {}); !errors.Is(err, errUnknownHost) || one.Stats().PassedOn != 0 {
 		t.Errorf("%v, %d passed on", err, one.Stats().PassedOn)
 	}
@@ -263,7 +264,7 @@ func TestTheFirstHolderIsEnough(t *testing.T) {
 // turnedAway is what a node says to a visitor it turns away.
 func turnedAway(t *testing.T, addr, name string) []byte {
 	t.Helper()
-	return programs.Got(io.ReadAll(visit(t, addr, recordHello(t, &tls.Config{ServerName: name}))))(t)
+	return programs.Got(io.ReadAll(visit(t, addr, programs.ClientHello(t, &tls.Config{ServerName: name}))))(t)
 }
 
 // While the store is away visitors reach their computers by every node, also one that
@@ -276,7 +277,7 @@ func TestStoreAway(t *testing.T) {
 	for _, n := range []node{one, two, three} {
 		n.sees(t, 3)
 	}
-	if got := turnedAway(t, one.addr, "nobody.localhost"); !bytes.Equal(got, alertRecord(alertUnrecognizedName)) {
+	if got := turnedAway(t, one.addr, "nobody.localhost"); !bytes.Equal(got, unrecognizedName) {
 		t.Errorf("a name that is nobody's: %x", got)
 	}
 	a := connectAgent(t, two.addr, "maya")
@@ -286,10 +287,10 @@ func TestStoreAway(t *testing.T) {
 	store.hall.mu.Unlock()
 	visitor, data, _ := a.visitedAt(one.addr)
 	exchange(t, data, visitor, "by a node that was not asked before")
-	if got := turnedAway(t, one.addr, "nobody2.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) {
+	if got := turnedAway(t, one.addr, "nobody2.localhost"); !bytes.Equal(got, internalError) {
 		t.Errorf("while nobody knows, a name that may be somebody's: %x", got)
 	}
-	if got := turnedAway(t, one.addr, "nobody.example"); !bytes.Equal(got, alertRecord(alertUnrecognizedName)) {
+	if got := turnedAway(t, one.addr, "nobody.example"); !bytes.Equal(got, unrecognizedName) {
 		t.Errorf("a name outside the domain: %x", got)
 	}
 	_ = a.control.Close()
@@ -367,7 +368,7 @@ func TestNodesPassOnVisitorsAlone(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); one.Run(ctx) }()
 	defer func() { cancel(); <-ended }()
-	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
+	hello := programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost"})
 	for name, first := range map[string][]byte{
 		"no hello": []byte("GET / HTTP/1.1\r\n\r\n"), "half a hello": hello[:40],
 		"a data preamble": tunnelwire.AppendPreamble(nil, tunnelwire.NewTicket()), "a hello": hello,

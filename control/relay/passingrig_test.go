@@ -159,7 +159,7 @@ func (n node) sees(t *testing.T, count int) {
 // ends of it and the hello that was sent.
 func (a *agent) visitedAt(addr string) (visitor, data *net.TCPConn, hello []byte) {
 	a.t.Helper()
-	hello = recordHello(a.t, &tls.Config{ServerName: "notes.maya.localhost"})
+	hello = programs.ClientHello(a.t, &tls.Config{ServerName: "notes.maya.localhost"})
 	ticket := a.ticket()
 	data = a.open(ticket)
 	reached := make(chan []byte, 1)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"porchlight/control/relay/clienthello"
 )
 
 // Somebody who speaks plain HTTP to the port of TLS typed or followed an address that
@@ -61,7 +63,7 @@ func (p *preface) readHead(conn net.Conn) []byte {
 				return p.bytes()[:i]
 			}
 		}
-		if p.n == maxPreface {
+		if p.n == clienthello.MaxSize {
 			return nil
 		}
 		if p.n == firstBuffer-headroom && len(p.buf) == firstBuffer {
@@ -116,7 +118,7 @@ func plainHost(value string) string {
 			return ""
 		}
 	}
-	return normalName(name)
+	return clienthello.HostName(name)
 }
 
 // plainAnswer is what a request gets; sentOn says that it is the way to go on.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"porchlight/control/relay/clienthello"
 )
 
 func servePlain(t *testing.T, change func(*Config)) (*Relay, string) {
@@ -88,7 +90,7 @@ func TestPlainHTTP(t *testing.T) {
 		{"no colon", "GET / HTTP/1.1\r\nHost: maya.porch.test\r\nx" + end, "", ""},
 		{"bare LF", "GET / HTTP/1.1\nHost: maya.porch.test\n\n", "", ""},
 		{"a bare LF in a field", "GET / HTTP/1.1\r\nX: y\nHost: eve.porch.test\r\nHost: maya.porch.test" + end, "", ""},
-		{"a field without end", "GET / HTTP/1.1\r\nHost: maya.porch.test\r\nX: " + strings.Repeat("x", 2*maxPreface), "", ""},
+		{"a field without end", "GET / HTTP/1.1\r\nHost: maya.porch.test\r\nX: " + strings.Repeat("x", 2*clienthello.MaxSize), "", ""},
 	} {
 		before := r.counters.malformed.Load()
 		res, body := askPlain(t, addr, c.send)

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"crypto/tls"
 	"testing"
 
@@ -46,6 +47,16 @@ func TestPoolFollowsDemand(t *testing.T) {
 	}
 }
 
+// locked looks at a session while nothing changes in it.
+func (s *session) locked(is func() bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return is()
+}
+
+// onlySession is the one of the only computer that is here.
+func onlySession(r *Relay) *session { return r.routes.sessions()[0] }
+
 // deepen has the pool ask for as many as visitors would have had it ask for.
 func (s *session) deepen(to int) {
 	s.mu.Lock()
@@ -61,7 +72,7 @@ func TestPoolsGiveBackWhenFilesRunOut(t *testing.T) {
 	const grown = 24
 	r, addr := serveRelay(t, nil, nil)
 	a := connectAgent(t, addr, "maya")
-	s := r.routes.sessions()[0]
+	s := onlySession(r)
 	s.deepen(grown)
 	for range grown {
 		a.open(a.ticket())
@@ -78,9 +89,7 @@ func (a *agent) giveBack(s *session, out int) {
 		for len(a.tickets) > 0 {
 			a.send(tunnelwire.Frame{Type: tunnelwire.Failed, Tickets: []tunnelwire.Ticket{<-a.tickets}})
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.pending) == out
+		return s.locked(func() bool { return len(s.pending) == out })
 	})
 }
 
@@ -92,20 +101,16 @@ func TestAllComeThroughAnAgentThatHoldsOne(t *testing.T) {
 	const visitors = 6
 	r, addr := serveRelay(t, nil, nil)
 	a := connectAgent(t, addr, "maya")
-	s := r.routes.sessions()[0]
+	s := onlySession(r)
 	programs.Eventually(t, "the clock is stopped", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.ticking && s.clock.Stop()
+		return s.locked(func() bool { return s.ticking && s.clock.Stop() })
 	})
-	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
+	hello := programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost"})
 	for range visitors {
 		visit(t, addr, hello)
 	}
 	programs.Eventually(t, "all wait", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.pools[plainPool].waiting) == visitors
+		return s.locked(func() bool { return len(s.pools[plainPool].waiting) == visitors })
 	})
 	for range visitors {
 		ticket := a.ticket()
@@ -121,24 +126,18 @@ func TestPoolIsNoDeeperThanItsAgentHolds(t *testing.T) {
 	const grown, holds = 24, 8
 	r, addr := serveRelay(t, nil, nil)
 	a := connectAgent(t, addr, "maya")
-	s := r.routes.sessions()[0]
+	s := onlySession(r)
 	s.deepen(grown)
 	for range holds {
 		a.open(a.ticket())
 	}
 	programs.Eventually(t, "what the agent holds is parked", func() bool { return r.Stats().Parked == holds })
 	a.giveBack(s, 0)
-	s.mu.Lock()
-	before := s.ticks
-	s.mu.Unlock()
+	first, last := 0, 0
 	programs.Eventually(t, "ticks go by", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.ticks >= before+3
+		return s.locked(func() bool { last = s.ticks; first = cmp.Or(first, last); return last >= first+3 })
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.pending) > 0 {
-		t.Errorf("%d tickets were asked for, of an agent that holds no more than %d", len(s.pending), holds)
+	if !s.locked(func() bool { return len(s.pending) == 0 }) {
+		t.Errorf("tickets were asked for, of an agent that holds no more than %d", holds)
 	}
 }

@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/relay/clienthello"
 )
 
 const (
-	// maxPreface bounds what is read of a connection before it is known whose it
-	// is, in bytes.
-	maxPreface = 16 << 10
 	// headroom is kept free in front of a preface, so that the PROXY header and
 	// the peeked bytes leave in one write.
 	headroom = 128
@@ -22,10 +20,7 @@ const (
 	firstBuffer = 4 << 10
 )
 
-var (
-	errTooLong = errors.New("relay: ClientHello longer than 16 KiB")
-	errPreface = errors.New("relay: neither TLS nor a data connection")
-)
+var errPreface = errors.New("relay: neither TLS nor a data connection")
 
 // preface is the head of a connection: what was read to find out whose it is.
 // Its buffer is pooled; release gives it back.
@@ -33,7 +28,7 @@ type preface struct {
 	buf   []byte
 	n     int // bytes read, behind the headroom
 	kind  prefaceKind
-	hello clientHello
+	hello clienthello.Hello
 	// ticket of a data connection.
 	ticket tunnelwire.Ticket
 }
@@ -48,7 +43,7 @@ const (
 
 var (
 	firstBuffers = sync.Pool{New: func() any { return new([firstBuffer]byte) }}
-	fullBuffers  = sync.Pool{New: func() any { return new([headroom + maxPreface]byte) }}
+	fullBuffers  = sync.Pool{New: func() any { return new([headroom + clienthello.MaxSize]byte) }}
 )
 
 // bytes is what was read.
@@ -58,15 +53,15 @@ func (p *preface) release() {
 	switch len(p.buf) {
 	case firstBuffer:
 		firstBuffers.Put((*[firstBuffer]byte)(p.buf))
-	case headroom + maxPreface:
-		fullBuffers.Put((*[headroom + maxPreface]byte)(p.buf))
+	case headroom + clienthello.MaxSize:
+		fullBuffers.Put((*[headroom + clienthello.MaxSize]byte)(p.buf))
 	}
 	p.buf, p.n = nil, 0
 }
 
 // widen moves what was read to a buffer of the full size.
 func (p *preface) widen() {
-	n, full := p.n, fullBuffers.Get().(*[headroom + maxPreface]byte)
+	n, full := p.n, fullBuffers.Get().(*[headroom + clienthello.MaxSize]byte)
 	copy(full[headroom:], p.bytes())
 	p.release()
 	p.buf, p.n = full[:], n
@@ -80,15 +75,15 @@ func readPreface(conn net.Conn, wait time.Duration) (*preface, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return p, err
 	}
-	var tls helloReader
+	var tls clienthello.Reader
 	for {
 		switch p.n {
-		case maxPreface:
-			return p, errTooLong
+		case clienthello.MaxSize:
+			return p, clienthello.ErrTooLong
 		case firstBuffer - headroom:
 			if len(p.buf) == firstBuffer {
 				p.widen()
-				tls = helloReader{} // what it holds is part of the buffer before
+				tls = clienthello.Reader{} // what it holds is part of the buffer before
 			}
 		}
 		n, err := conn.Read(p.buf[headroom+p.n:])
@@ -112,12 +107,12 @@ func readPreface(conn net.Conn, wait time.Duration) (*preface, error) {
 }
 
 // parse says whether the bytes so far decide.
-func (p *preface) parse(tls *helloReader) (done bool, err error) {
+func (p *preface) parse(tls *clienthello.Reader) (done bool, err error) {
 	b := p.bytes()
 	switch {
-	case b[0] == recordHandshake:
+	case b[0] == clienthello.Handshake:
 		p.kind = prefaceTLS
-		p.hello, done, err = tls.read(b)
+		p.hello, done, err = tls.Read(b)
 		return done, err
 	case b[0] == tunnelwire.Magic[0]:
 		p.kind = prefaceData

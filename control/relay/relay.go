@@ -49,6 +49,7 @@ import (
 	"porchlight/agent/proxy/http2"
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/relay/clienthello"
 	"porchlight/control/relay/peers"
 	"porchlight/internal/bounds"
 	"porchlight/internal/filelimit"
@@ -164,12 +165,12 @@ const requestWait = 30 * time.Second
 // New checks cfg and starts nothing.
 func New(cfg Config) (*Relay, error) {
 	switch {
-	case normalName(cfg.AuthHost) == "":
+	case clienthello.HostName(cfg.AuthHost) == "":
 		return nil, errors.New("relay: the auth host is not a host name")
 	case cfg.TLS == nil || cfg.Handler == nil || cfg.Authenticate == nil || cfg.Sync == nil:
 		return nil, errors.New("relay: TLS, Handler, Authenticate and Sync are required")
 	}
-	cfg.AuthHost, cfg.Domain = normalName(cfg.AuthHost), normalName(cfg.Domain)
+	cfg.AuthHost, cfg.Domain = clienthello.HostName(cfg.AuthHost), clienthello.HostName(cfg.Domain)
 	cfg.Limits = cfg.Limits.WithDefaults()
 	for field, value := range map[*time.Duration]time.Duration{
 		&cfg.Grace: 10 * time.Second, &cfg.VisitorWait: 10 * time.Second, &cfg.FirstBytes: 3 * time.Second,

@@ -24,12 +24,20 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/relay/clienthello"
 	"porchlight/test/programs"
 )
 
 const (
 	testAuthHost = "control.localhost"
 	longest      = 60 * time.Second
+)
+
+// What visitors are told in clear text: fatal alerts as they are on the wire (RFC 8446, 6.2).
+var (
+	decodeError      = []byte{21, 3, 3, 0, 2, 2, 50}
+	internalError    = []byte{21, 3, 3, 0, 2, 2, 80}
+	unrecognizedName = []byte{21, 3, 3, 0, 2, 2, 112}
 )
 
 var testCertificate = sync.OnceValue(func() tls.Certificate {
@@ -269,7 +277,7 @@ func TestFragmentedHelloReachesTheAgentWhole(t *testing.T) {
 	ticket := a.ticket()
 	data := a.open(ticket)
 	programs.Eventually(t, "parked", func() bool { return r.Stats().Parked == 1 })
-	hello := fragment(recordHello(t, &tls.Config{ServerName: "notes.maya.localhost"}), 40)
+	hello := programs.Fragments(programs.ClientHello(t, &tls.Config{ServerName: "notes.maya.localhost"}), 40)
 	visitor := dial(t, addr)
 	for i := range hello {
 		programs.Got(visitor.Write(hello[i : i+1]))(t)
@@ -287,17 +295,17 @@ func TestHelloBounds(t *testing.T) {
 	for _, extra := range []int{0, 1, 1000} {
 		// Two records, as one holds no more than 16 KiB; an unknown extension
 		// fills them.
-		size := maxPreface - 2*recordHeader - 4 + extra
+		size := clienthello.MaxSize - 2*5 - 4 + extra
 		body := strings.Repeat("\x03", 34) + "\x00" + "\x00\x02\x13\x01" + "\x01\x00"
 		name := "\x00\x00\x00\x0b\x00\x09\x00\x00\x06a.test"
 		pad := size - len(body) - 2 - len(name) - 4
 		exts := name + "\xfa\xfa" + string([]byte{byte(pad >> 8), byte(pad)}) + strings.Repeat("p", pad)
 		body += string([]byte{byte(len(exts) >> 8), byte(len(exts))}) + exts
 		message := append([]byte{1, byte(len(body) >> 16), byte(len(body) >> 8), byte(len(body))}, body...)
-		hello := fragment(append(make([]byte, recordHeader), message...), 10_000)
-		want := alertRecord(alertUnrecognizedName)
+		hello := programs.Fragments(append(make([]byte, 5), message...), 10_000)
+		want := unrecognizedName
 		if extra > 0 {
-			want = alertRecord(alertDecodeError)
+			want = decodeError
 		}
 		answered(t, fmt.Sprint(len(hello), " bytes"), visit(t, addr, hello), want)
 	}
@@ -313,7 +321,7 @@ func TestFirstBytesThatAreNothing(t *testing.T) {
 		"half a hello":      {"\x16\x03\x01\x02\x00\x01", ""},
 		"half a preamble":   {"\x0epld", ""},
 		"another magic":     {"\x0eplXX", ""},
-		"a broken hello":    {"\x16\x03\x01\x00\x04\x02\x00\x00\x00", string(alertRecord(alertDecodeError))},
+		"a broken hello":    {"\x16\x03\x01\x00\x04\x02\x00\x00\x00", string(decodeError)},
 		"an unknown ticket": {string(tunnelwire.AppendPreamble(nil, tunnelwire.NewTicket())), ""},
 	} {
 		got, err := io.ReadAll(visit(t, addr, []byte(c.send)))
@@ -375,7 +383,7 @@ func TestChallengeNeverTravelsPlain(t *testing.T) {
 	for len(a.tickets) > 0 {
 		<-a.tickets
 	}
-	visitor := visit(t, addr, recordHello(t, &tls.Config{ServerName: "maya.localhost", NextProtos: []string{acmeALPN}}))
+	visitor := visit(t, addr, programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost", NextProtos: []string{"acme-tls/1"}}))
 	var ticket tunnelwire.Ticket
 	for f := range a.frames {
 		if f.Type == tunnelwire.Open && f.TLS {
@@ -386,7 +394,7 @@ func TestChallengeNeverTravelsPlain(t *testing.T) {
 	if n, err := a.open(ticket).Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Fatal("a plain connection was let in for it")
 	}
-	answered(t, "the visitor", visitor, alertRecord(alertInternalError))
+	answered(t, "the visitor", visitor, internalError)
 	if got := r.Stats(); got.Parked != 1 || got.TimedOut != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -409,7 +417,7 @@ func TestDeadParkedConnectionsArePassedOver(t *testing.T) {
 	_ = conns[2].SetLinger(0)
 	_ = conns[2].Close()
 	_, _ = conns[1].Write([]byte("out of turn"))
-	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
+	hello := programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost"})
 	visit(t, addr, hello)
 	a.visitor(conns[0], tickets[0])
 	receives(t, conns[0], string(hello))
@@ -426,7 +434,7 @@ func TestConnectionThatDiesWithTheHello(t *testing.T) {
 	programs.Eventually(t, "parked", func() bool { return r.Stats().Parked == 1 })
 	dying := a.open(first)
 	programs.Eventually(t, "both parked", func() bool { return r.Stats().Parked == 2 })
-	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
+	hello := programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost"})
 	visitor := visit(t, addr, hello)
 	a.visitor(dying, first)
 	_ = dying.Close()
@@ -439,19 +447,19 @@ func TestLineOfAComputerIsBounded(t *testing.T) {
 	t.Parallel()
 	r, addr := serveRelay(t, func(c *Config) { c.Limits.VisitorsPerComputer, c.Limits.WaitingPerComputer = 4, 1 }, nil)
 	connectAgent(t, addr, "maya") // which opens no data connection: visitors wait
-	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
+	hello := programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost"})
 	visit(t, addr, hello)
 	programs.Eventually(t, "one waits", func() bool { return r.Stats().Visitors == 1 })
-	answered(t, "beyond the line", visit(t, addr, hello), alertRecord(alertInternalError))
+	answered(t, "beyond the line", visit(t, addr, hello), internalError)
 }
 
 func FuzzPreface(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Add([]byte("SSH-2.0"))
 	f.Add(tunnelwire.AppendPreamble(nil, tunnelwire.Ticket{1}))
-	f.Add(recordHello(f, &tls.Config{ServerName: "maya.localhost"}))
+	f.Add(programs.ClientHello(f, &tls.Config{ServerName: "maya.localhost"}))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		p, err := readPreface(&onlyReads{r: bytes.NewReader(raw)}, time.Second)
+		p, err := readPreface(&programs.OnlyReads{Reader: bytes.NewReader(raw)}, time.Second)
 		defer p.release()
 		if !bytes.Equal(p.bytes(), raw[:p.n]) {
 			t.Fatal("bytes were changed or lost")

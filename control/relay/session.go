@@ -15,6 +15,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/relay/clienthello"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 
 var errBefore = errors.New("an agent of before version 0.1.0, which was told to update")
 
-// lookAgain is the last part of an agent's time, see heard.
+// lookAgain is the last part of the wait for an agent's next frame, see heard.
 const lookAgain = time.Second
 
 // session is one control connection of an agent that has authenticated. Most are of
@@ -103,58 +104,36 @@ func (r *Relay) tellRefused(conn net.Conn, why error) {
 	}
 }
 
+// turnedDown is why an agent is not let in, and the frame that tells it.
+type turnedDown struct {
+	frame tunnelwire.Frame
+	error
+}
+
+func turnDown(code, message string, retryAfter int, why error) error {
+	return turnedDown{tunnelwire.Frame{Type: tunnelwire.Refused, Code: code, Message: message, RetryAfter: retryAfter}, why}
+}
+
 // admit authenticates the agent and adds its session to the routes.
-func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
-	refuse := func(code, message string, retryAfter int, err error) (*session, error) {
-		_ = tunnelwire.WriteFrame(conn, tunnelwire.Frame{
-			Type: tunnelwire.Refused, Code: code, Message: message, RetryAfter: retryAfter,
-		})
-		return nil, err
-	}
-	if err := conn.SetDeadline(time.Now().Add(tunnelwire.HelloWait)); err != nil {
-		return nil, err
-	}
-	state := conn.ConnectionState()
-	if state.Version < tls.VersionTLS13 {
-		return refuse(tunnelwire.CodeProtocol, "The tunnel needs TLS 1.3.", 0, errors.New("TLS older than 1.3"))
-	}
-	key, err := state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
+func (r *Relay) admit(life context.Context, conn *tls.Conn) (_ *session, err error) {
+	defer func() {
+		if no, told := errors.AsType[turnedDown](err); told {
+			_ = tunnelwire.WriteFrame(conn, no.frame)
+		}
+	}()
+	hello, key, err := readHello(conn)
 	if err != nil {
 		return nil, err
-	}
-	hello, err := tunnelwire.ReadFrame(conn)
-	if err != nil {
-		return nil, err
-	}
-	if hello.Type != tunnelwire.Hello || hello.Credential == "" || hello.Instance == "" || len(hello.Instance) > 64 {
-		return refuse(tunnelwire.CodeProtocol, "The first frame is not a hello.", 0, errors.New("no hello"))
-	}
-	if state.NegotiatedProtocol != controlapi.TunnelALPN {
-		before := controlapi.Outdated()
-		return refuse(tunnelwire.CodeProtocol, before.Message, int(before.RetryAfter.Seconds()), errBefore)
 	}
 	ctx, cancel := context.WithTimeout(life, tunnelwire.HelloWait)
 	defer cancel()
 	for {
 		kicks := r.routes.kickCount()
-		computer, err := r.cfg.Authenticate(ctx, hello.Credential)
-		refusal, _ := errors.AsType[*controlapi.Error](err)
-		if refusal != nil && refusal.Code == controlapi.CodeUnauthorized {
-			r.counters.unauthentic.Add(1)
-			return refuse(tunnelwire.CodeUnauthorized, "This computer's credential is not valid.", 0, err)
-		}
+		computer, host, err := r.authenticate(ctx, hello.Credential)
 		if err != nil {
-			wait := 5
-			if refusal != nil && refusal.RetryAfter > 0 { // who come together are told to come back apart
-				wait = int(math.Ceil(refusal.RetryAfter.Seconds()))
-			}
-			return refuse(tunnelwire.CodeUnavailable, "The relay cannot check credentials just now.", wait, err)
+			return nil, err
 		}
-		host := normalName(controlapi.HostName(computer.Host))
-		if host == "" || host == r.cfg.AuthHost {
-			return refuse(tunnelwire.CodeUnavailable, "This computer has no address yet.", 30, errors.New("computer without a usable host"))
-		}
-		s := r.newSession(conn, computer, host, hello, tunnelwire.NewHeaderKey(key))
+		s := r.newSession(conn, computer, host, hello, key)
 		replaced, err := r.routes.add(s, kicks)
 		if errors.Is(err, errKicked) {
 			continue // somebody was kicked while this credential was looked up
@@ -163,15 +142,11 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 			if !hello.Extra {
 				r.reached(limitTunnels)
 			}
-			return refuse(tunnelwire.CodeUnavailable, "The relay has no room for another computer.", 30, err)
+			return nil, turnDown(tunnelwire.CodeUnavailable, "The relay has no room for another computer.", 30, err)
 		}
 		r.touch(host)
 		for _, old := range replaced {
-			farewell := tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeReplaced, Message: "A newer connection of this computer took this one's place."}
-			if old.computer.ID != computer.ID {
-				farewell.Code, farewell.Message, farewell.RetryAfter = tunnelwire.CodeUnavailable, "The relay needs this place for a computer that comes to stay.", 30
-			}
-			old.end(farewell)
+			old.giveWay(computer)
 		}
 		if r.draining.Load() {
 			s.drain()
@@ -183,6 +158,64 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 		}
 		return s, nil
 	}
+}
+
+// readHello reads the agent's first frame within HelloWait, and derives the key that the
+// headers of its data connections are made with.
+func readHello(conn *tls.Conn) (hello tunnelwire.Frame, key *tunnelwire.HeaderKey, err error) {
+	if err := conn.SetDeadline(time.Now().Add(tunnelwire.HelloWait)); err != nil {
+		return hello, nil, err
+	}
+	state := conn.ConnectionState()
+	if state.Version < tls.VersionTLS13 {
+		return hello, nil, turnDown(tunnelwire.CodeProtocol, "The tunnel needs TLS 1.3.", 0, errors.New("TLS older than 1.3"))
+	}
+	exported, err := state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
+	if err != nil {
+		return hello, nil, err
+	}
+	if hello, err = tunnelwire.ReadFrame(conn); err != nil {
+		return hello, nil, err
+	}
+	if hello.Type != tunnelwire.Hello || hello.Credential == "" || hello.Instance == "" || len(hello.Instance) > 64 {
+		return hello, nil, turnDown(tunnelwire.CodeProtocol, "The first frame is not a hello.", 0, errors.New("no hello"))
+	}
+	if state.NegotiatedProtocol != controlapi.TunnelALPN {
+		before := controlapi.Outdated()
+		return hello, nil, turnDown(tunnelwire.CodeProtocol, before.Message, int(before.RetryAfter.Seconds()), errBefore)
+	}
+	return hello, tunnelwire.NewHeaderKey(exported), nil
+}
+
+// authenticate finds the computer of a credential, and the host it is reached at.
+func (r *Relay) authenticate(ctx context.Context, credential string) (computer controlapi.Computer, host string, err error) {
+	computer, err = r.cfg.Authenticate(ctx, credential)
+	refusal, _ := errors.AsType[*controlapi.Error](err)
+	if refusal != nil && refusal.Code == controlapi.CodeUnauthorized {
+		r.counters.unauthentic.Add(1)
+		return computer, "", turnDown(tunnelwire.CodeUnauthorized, "This computer's credential is not valid.", 0, err)
+	}
+	if err != nil {
+		wait := 5
+		if refusal != nil && refusal.RetryAfter > 0 { // who come together are told to come back apart
+			wait = int(math.Ceil(refusal.RetryAfter.Seconds()))
+		}
+		return computer, "", turnDown(tunnelwire.CodeUnavailable, "The relay cannot check credentials just now.", wait, err)
+	}
+	host = clienthello.HostName(controlapi.HostName(computer.Host))
+	if host == "" || host == r.cfg.AuthHost {
+		return computer, "", turnDown(tunnelwire.CodeUnavailable, "This computer has no address yet.", 30, errors.New("computer without a usable host"))
+	}
+	return computer, host, nil
+}
+
+// giveWay ends a session whose place went to this computer: its own newer one, or another's.
+func (s *session) giveWay(to controlapi.Computer) {
+	farewell := tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeReplaced, Message: "A newer connection of this computer took this one's place."}
+	if s.computer.ID != to.ID {
+		farewell.Code, farewell.Message, farewell.RetryAfter = tunnelwire.CodeUnavailable, "The relay needs this place for a computer that comes to stay.", 30
+	}
+	s.end(farewell)
 }
 
 func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host string, hello tunnelwire.Frame, key *tunnelwire.HeaderKey) *session {

@@ -233,7 +233,7 @@ func move(from, to, most int) (int, error) {
 // run moves bytes until they are few, and returns how many it moved. The error is
 // io.EOF at the end of the stream.
 func (s *splicer) run() (moved int64, err error) {
-	if err := s.calm(); err != nil {
+	if err := s.wakeForEach(); err != nil {
 		return 0, err
 	}
 	for since := int64(0); ; {
@@ -246,7 +246,7 @@ func (s *splicer) run() (moved int64, err error) {
 				}
 			}
 			since = moved
-			err = s.calm() // what there is will be taken next
+			err = s.wakeForEach() // what there is will be taken next
 		case err == nil:
 			n := s.inPipe
 			err = s.pump()
@@ -261,8 +261,8 @@ func (s *splicer) run() (moved int64, err error) {
 	}
 }
 
-// calm has the flow woken for every byte, until few have come for a while.
-func (s *splicer) calm() error {
+// wakeForEach has the flow woken for every byte, until few have come for a while.
+func (s *splicer) wakeForEach() error {
 	if s.hurry {
 		s.hurry = false
 		if err := s.mark(1); err != nil {

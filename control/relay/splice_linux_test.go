@@ -41,9 +41,8 @@ func TestBulkCarriesEveryByte(t *testing.T) {
 		// On a busy machine so many bytes can come too slowly to be a bulk flow.
 		programs.Eventually(t, "a pipe is used", func() bool {
 			send(8 << 20)
-			f.pipes.mu.Lock()
-			defer f.pipes.mu.Unlock()
-			return f.pipes.out+len(f.pipes.free) == min(pipes, 1)
+			out, free := f.pipes.counted()
+			return out+len(free) == min(pipes, 1)
 		})
 		for _, size := range []int{bulkMark/2 + 1, passedMark/2 + 1, 1, 4 << 20, 100, 3 << 20} {
 			send(size)
@@ -56,18 +55,24 @@ func TestBulkCarriesEveryByte(t *testing.T) {
 		if n := <-ended; n != total {
 			t.Errorf("%d bytes are counted of %d", n, total)
 		}
-		f.pipes.mu.Lock()
-		if f.pipes.out != 0 {
-			t.Errorf("%d pipes were not put back", f.pipes.out)
+		out, free := f.pipes.counted()
+		if out != 0 {
+			t.Errorf("%d pipes were not put back", out)
 		}
-		if pipes > 0 && len(f.pipes.free) != 1 {
-			t.Errorf("%d pipes were used", len(f.pipes.free))
+		if pipes > 0 && len(free) != 1 {
+			t.Errorf("%d pipes were used", len(free))
 		}
-		for _, used := range f.pipes.free {
+		for _, used := range free {
 			used.close()
 		}
-		f.pipes.mu.Unlock()
 	}
+}
+
+// counted is how many pipes are given out, and those that are kept for the next.
+func (p *pipePool) counted() (out int, free []pipe) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out, p.free
 }
 
 // A visitor who has said all there is to say hears the rest at once: a few bytes after

@@ -49,7 +49,7 @@ func TestSuspendedIsCutOff(t *testing.T) {
 		t.Helper()
 		for _, addr := range []string{one.addr, two.addr} {
 			got := programs.Got(io.ReadAll(visit(t, addr, hello)))(t)
-			if !bytes.Equal(got, alertRecord(alertUnrecognizedName)) && !bytes.Equal(got, alertRecord(alertInternalError)) {
+			if !bytes.Equal(got, unrecognizedName) && !bytes.Equal(got, internalError) {
 				t.Errorf("%s, a visitor is answered %x", when, got)
 			}
 		}

@@ -361,7 +361,7 @@ func TestPongsWithoutASync(t *testing.T) {
 // through opens a visit that comes by this agent.
 func (a *agent) through(name string) (visitor, data net.Conn) {
 	a.t.Helper()
-	visitor = visit(a.t, a.addr, recordHello(a.t, &tls.Config{ServerName: name}))
+	visitor = visit(a.t, a.addr, programs.ClientHello(a.t, &tls.Config{ServerName: name}))
 	ticket := a.ticket()
 	data = a.open(ticket)
 	a.visitor(data, ticket)

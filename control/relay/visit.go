@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/relay/clienthello"
 	"porchlight/control/relay/peers"
 )
 
@@ -35,7 +36,7 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 		r.turnAway(conn, p, err)
 		return
 	}
-	c, err := r.routes.enter(p.hello.serverName, source, r.now())
+	c, err := r.routes.enter(p.hello.ServerName, source, r.now())
 	if errors.Is(err, errUnknownHost) {
 		if err = r.forward(life, conn, p, decided); err == nil {
 			return
@@ -51,34 +52,8 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 		return
 	}
 	decided()
-	deadline := time.Now().Add(r.cfg.VisitorWait)
-	// Whoever could answer a certificate authority's challenge would get a
-	// certificate: it must not be seen between here and the agent.
-	secure := p.hello.offers(acmeALPN)
-	for range visitTries {
-		s := r.routes.session(c)
-		if s == nil {
-			err = errUnknownHost
-			break
-		}
-		var data *dataConn
-		if data, err = s.dataConn(secure, c, source, deadline); err != nil {
-			if errors.Is(err, errSessionOver) && life.Err() == nil {
-				continue // the agent may have come back on another
-			}
-			break
-		}
-		if err = r.present(conn, p, c, s, data); err == nil {
-			if node, ok := passedBy(conn); ok {
-				r.askToCome(c, s, node)
-			}
-			return // the flow has taken over
-		}
-		_ = data.Close()
-		if !errors.Is(err, errDied) {
-			break
-		}
-		r.counters.retried.Add(1)
+	if err = r.handOver(life, conn, p, c, source); err == nil {
+		return // the flow has taken over
 	}
 	r.visitors.release(source)
 	r.routes.release(c, source)
@@ -93,6 +68,40 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 		}
 	}
 	r.turnAway(conn, p, err)
+}
+
+// handOver joins a visitor to a data connection of a computer whose tunnel ends here, and
+// tries others where one turns out dead.
+func (r *Relay) handOver(life context.Context, conn stream, p *preface, c *computer, source netip.Prefix) (err error) {
+	deadline := time.Now().Add(r.cfg.VisitorWait)
+	// Whoever could answer a certificate authority's challenge would get a
+	// certificate: it must not be seen between here and the agent.
+	secure := p.hello.Offers(clienthello.ACME)
+	for range visitTries {
+		s := r.routes.session(c)
+		if s == nil {
+			return errUnknownHost
+		}
+		var data *dataConn
+		if data, err = s.dataConn(secure, c, source, deadline); err != nil {
+			if errors.Is(err, errSessionOver) && life.Err() == nil {
+				continue // the agent may have come back on another
+			}
+			return err
+		}
+		if err = r.present(conn, p, c, s, data); err == nil {
+			if node, ok := passedBy(conn); ok {
+				r.askToCome(c, s, node)
+			}
+			return nil
+		}
+		_ = data.Close()
+		if !errors.Is(err, errDied) {
+			return err
+		}
+		r.counters.retried.Add(1)
+	}
+	return err
 }
 
 // mayBeElsewhere says of a failure that it was the tunnel's, and that the

@@ -133,44 +133,13 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Come, Relay: address})
 	}
 	s.come = nil
-	now := s.relay.now()
-	var missing []tunnelwire.Ticket
-	if eager {
-		for id, entry := range s.pending {
-			if !entry.reported && now.Sub(entry.at) > missingAfter && len(missing) < tunnelwire.MaxTickets {
-				entry.reported = true
-				entry.pool.out--
-				s.pending[id] = entry
-				missing = append(missing, entry.ticket)
-			}
-		}
-	}
-	if len(missing) > 0 {
+	if missing := s.missing(eager); len(missing) > 0 {
 		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Missing, Tickets: missing, Arrived: s.arrived})
 	}
-	limits := s.relay.cfg.Limits
 	for i := range s.pools {
 		p := &s.pools[i]
-		n := min(p.demand(eager), 2*limits.PoolMax+limits.WaitingPerComputer-len(s.pending))
-		if n <= 0 {
-			continue
-		}
-		if s.pending == nil {
-			s.pending = make(map[ticketID]issued)
-		}
-		tickets := make([]tunnelwire.Ticket, n)
-		for i := range tickets {
-			tickets[i] = tunnelwire.NewTicket()
-			s.pending[tickets[i].ID()] = issued{ticket: tickets[i], pool: p, at: now}
-		}
-		p.out += n
-		if p.paused {
-			p.room -= n
-		}
-		s.relay.tickets.enter(s, tickets)
-		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: tickets, TLS: p.secure})
-		if p.demand(eager) > 0 {
-			s.nudge() // more than one frame holds
+		if tickets := s.issue(p, eager); len(tickets) > 0 {
+			frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: tickets, TLS: p.secure})
 		}
 	}
 	// One part each time: what visitors need comes in between.
@@ -181,6 +150,49 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 		}
 	}
 	return frames
+}
+
+// missing are tickets that no data connection came with in time, each once. mu is held.
+func (s *session) missing(eager bool) (tickets []tunnelwire.Ticket) {
+	if !eager {
+		return nil
+	}
+	now := s.relay.now()
+	for id, entry := range s.pending {
+		if !entry.reported && now.Sub(entry.at) > missingAfter && len(tickets) < tunnelwire.MaxTickets {
+			entry.reported = true
+			entry.pool.out--
+			s.pending[id] = entry
+			tickets = append(tickets, entry.ticket)
+		}
+	}
+	return tickets
+}
+
+// issue makes the tickets for data connections that a pool needs now. mu is held.
+func (s *session) issue(p *pool, eager bool) []tunnelwire.Ticket {
+	limits := s.relay.cfg.Limits
+	n := min(p.demand(eager), 2*limits.PoolMax+limits.WaitingPerComputer-len(s.pending))
+	if n <= 0 {
+		return nil
+	}
+	if s.pending == nil {
+		s.pending = make(map[ticketID]issued)
+	}
+	now, tickets := s.relay.now(), make([]tunnelwire.Ticket, n)
+	for i := range tickets {
+		tickets[i] = tunnelwire.NewTicket()
+		s.pending[tickets[i].ID()] = issued{ticket: tickets[i], pool: p, at: now}
+	}
+	p.out += n
+	if p.paused {
+		p.room -= n
+	}
+	s.relay.tickets.enter(s, tickets)
+	if p.demand(eager) > 0 {
+		s.nudge() // more than one frame holds
+	}
+	return tickets
 }
 
 // restsUntil says that nothing changes until a visitor comes or the agent speaks: then no

@@ -34,8 +34,8 @@ func TestLastKnownIsBounded(t *testing.T) {
 	}
 	d.heldBy("maya.localhost", nodeRow{Node: "three"})
 	first := func() string {
-		if found := d.lastKnown("notes.maya.localhost"); len(found.nodes) > 0 && !found.sure {
-			return found.nodes[0].Node
+		if names, sure := d.lastKnown("notes.maya.localhost").named(); len(names) > 0 && !sure {
+			return names[0]
 		}
 		return ""
 	}
@@ -71,12 +71,14 @@ func TestSlowLookups(t *testing.T) {
 	find := func(err error) (sure bool) {
 		now.advance(freshFor)
 		store.err = err
-		return d.find(t.Context(), "notes.maya.localhost").sure
+		_, sure = d.finds(t, "notes.maya.localhost")
+		return sure
 	}
 	look := func() {
 		t.Helper()
 		store.err = nil
-		programs.Must(t, d.renew(t.Context()), d.look(t.Context()))
+		renews(t, d)
+		looks(t, d)
 	}
 	look()
 	for range failedMost - 1 {
@@ -117,7 +119,8 @@ func TestAskingIsBounded(t *testing.T) {
 		programs.Must(t, err)
 	}
 	one := directoryOf(Config{Store: store}, "one", time.Now, slog.New(slog.DiscardHandler))
-	programs.Must(t, one.renew(t.Context()), one.look(t.Context()))
+	renews(t, one)
+	looks(t, one)
 	store.away.Store(true)
 	found := programs.Got(one.Find(t.Context(), "maya.localhost"))(t)
 	defer found.Done()
@@ -169,7 +172,7 @@ func TestNobodyWaitsForASilentStore(t *testing.T) {
 			waited := 0
 			for began := time.Now(); time.Since(began) < 2*lease; time.Sleep(10 * time.Millisecond) {
 				came := time.Now()
-				one.find(t.Context(), "notes.maya.localhost")
+				one.finds(t, "notes.maya.localhost")
 				if w := time.Since(came); w > 0 {
 					waited, longest = waited+1, max(longest, w)
 				}
@@ -204,21 +207,22 @@ func TestWhoTookAVisitorIsAskedFirst(t *testing.T) {
 		if name == "c" {
 			other, refused = listening(t, Config{Store: store}, name, func(c *Conn) { _ = c.Take(true) })
 		}
-		programs.Must(t, other.renew(t.Context()))
+		renews(t, other)
 		defer func() {
 			if n := refused.Load(); n != 0 {
 				t.Errorf("%s has refused %d connections", name, n)
 			}
 		}()
 	}
-	programs.Must(t, one.renew(t.Context()), one.look(t.Context()))
+	renews(t, one)
+	looks(t, one)
 	store.away.Store(true)
 	found := programs.Got(one.Find(t.Context(), "notes.maya.localhost"))(t)
 	defer found.Done()
 	conn := programs.Got(found.Call(t.Context(), Visit{First: []byte("hello")}))(t)
 	conn.Reset()
-	if again := one.lastKnown("maya.localhost"); len(again.nodes) != 3 || again.nodes[0].Node != "c" {
-		t.Errorf("asked next are %v", again.nodes)
+	if again, _ := one.lastKnown("maya.localhost").named(); len(again) != 3 || again[0] != "c" {
+		t.Errorf("asked next are %v", again)
 	}
 	one.seenAt = one.seenAt.Add(-cutOffAfter)
 	for range silentRounds {

@@ -90,6 +90,7 @@ func TestPeersPort(t *testing.T) {
 		c.Certificates, c.GetClientCertificate, c.ClientSessionCache = certs, nil, nil
 		return c
 	}
+	toTwo := func() *tls.Config { return own.client("two") }
 	for name, config := range map[string]*tls.Config{
 		"no certificate":              base(own, nil),
 		"a stranger's":                base(own, certificate(stranger)),
@@ -97,11 +98,11 @@ func TestPeersPort(t *testing.T) {
 		"the right one, another name": func() *tls.Config { c := own.client("three"); return c }(),
 		"a stranger's trust":          stranger.client("two"),
 		"an older TLS": func() *tls.Config {
-			c := own.client("two")
+			c := toTwo()
 			c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
 			return c
 		}(),
-		"no protocol": func() *tls.Config { c := own.client("two"); c.NextProtos = nil; return c }(),
+		"no protocol": func() *tls.Config { c := toTwo(); c.NextProtos = nil; return c }(),
 	} {
 		// Where the handshake itself was good, the end of the connection may come as
 		// one without an error; who is served gets a byte.
@@ -109,19 +110,19 @@ func TestPeersPort(t *testing.T) {
 			t.Errorf("%s: answer %x, %v", name, got, err)
 		}
 	}
-	if got, err := ask(own.client("two"), request); err != nil || !bytes.Equal(got, []byte{peerUnknown}) {
+	if got, err := ask(toTwo(), request); err != nil || !bytes.Equal(got, []byte{peerUnknown}) {
 		t.Errorf("a tunnel that is not here: %x, %v", got, err)
 	}
 	for name, request := range map[string][]byte{
 		"nothing to say":   appendPeerRequest(nil, source, source, nil),
 		"more than 16 KiB": append(request[:peerHead-2:peerHead-2], 0xff, 0xff),
 	} {
-		if got, _ := ask(own.client("two"), request); len(got) > 0 {
+		if got, _ := ask(toTwo(), request); len(got) > 0 {
 			t.Errorf("%s: answer %x", name, got)
 		}
 	}
 	for _, protocol := range []string{"porchlight-peer/1", "porchlight-peer/2", "porchlight-peer-key/1"} { // of before 0.1.0
-		config := own.client("two")
+		config := toTwo()
 		config.NextProtos = []string{protocol}
 		if err := tls.Client(dial(t, two.cfg.Address), config).Handshake(); err == nil {
 			t.Errorf("%s is spoken", protocol)

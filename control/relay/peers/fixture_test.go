@@ -151,6 +151,34 @@ func (p *Peers) sees(t *testing.T, count int) {
 	})
 }
 
+// renews has each of these nodes renew its row, and looks has each read those of all.
+func renews(t *testing.T, nodes ...*Peers) {
+	t.Helper()
+	for _, p := range nodes {
+		programs.Must(t, p.renew(t.Context()))
+	}
+}
+
+func looks(t *testing.T, nodes ...*Peers) {
+	t.Helper()
+	for _, p := range nodes {
+		programs.Must(t, p.look(t.Context()))
+	}
+}
+
+// finds is which nodes a visitor of this host is passed to, and whether that is for sure.
+func (p *Peers) finds(t *testing.T, host string) (names []string, sure bool) {
+	t.Helper()
+	return p.find(t.Context(), host).named()
+}
+
+func (f findings) named() (names []string, sure bool) {
+	for _, n := range f.nodes {
+		names = append(names, n.Node)
+	}
+	return names, f.sure
+}
+
 // listening is a node at a port of its own, where take gets the visitors of others; refused
 // counts those that are not let in.
 func listening(t *testing.T, cfg Config, name string, take func(*Conn)) (p *Peers, refused *atomic.Int64) {

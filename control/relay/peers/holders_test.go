@@ -11,7 +11,6 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
-	"porchlight/test/programs"
 )
 
 // newsNode is a directory whose news a test says.
@@ -50,9 +49,8 @@ func withNews(store kv.Store, name string) *newsNode {
 // step is a round of run.
 func (n *newsNode) step(t *testing.T) {
 	t.Helper()
-	for _, do := range []func(context.Context) error{n.renew, n.look} {
-		programs.Must(t, do(t.Context()))
-	}
+	renews(t, n.Peers)
+	looks(t, n.Peers)
 }
 
 // A node that lives and is not heard is asked itself, and so are all where one may have
@@ -70,14 +68,10 @@ func TestNodeThatIsNotHeardIsAsked(t *testing.T) {
 	}
 	finds := func(want string, sure bool) {
 		t.Helper()
-		found := one.find(t.Context(), "notes.anna.localhost")
-		var names []string
-		for _, n := range found.nodes {
-			names = append(names, n.Node)
-		}
+		names, is := one.finds(t, "notes.anna.localhost")
 		slices.Sort(names)
-		if got := strings.Join(names, " "); got != want || found.sure != sure {
-			t.Errorf("found %q, sure %v, want %q and %v", got, found.sure, want, sure)
+		if got := strings.Join(names, " "); got != want || is != sure {
+			t.Errorf("found %q, sure %v, want %q and %v", got, is, want, sure)
 		}
 	}
 	held := func(want, wantSure bool) {
@@ -118,14 +112,13 @@ func TestNodeThatCameJustNow(t *testing.T) {
 	one.step(t)
 	two.step(t)
 	now.advance(freshFor)
-	found := one.find(t.Context(), "notes.maya.localhost")
-	if found.sure || len(found.nodes) != 1 || found.nodes[0].Node != "two" {
-		t.Errorf("a node that came: %v, sure %v", found.nodes, found.sure)
+	if names, sure := one.finds(t, "notes.maya.localhost"); sure || !slices.Equal(names, []string{"two"}) {
+		t.Errorf("a node that came: %v, sure %v", names, sure)
 	}
 	before := store.views.Load()
 	for i := range 1000 {
-		if found := one.find(t.Context(), fmt.Sprintf("n%d.localhost", i)); !found.sure {
-			t.Fatalf("%+v", found)
+		if names, sure := one.finds(t, fmt.Sprintf("n%d.localhost", i)); !sure {
+			t.Fatalf("not sure that nobody else is to be asked than %v", names)
 		}
 		now.advance(freshFor / 100)
 	}
@@ -146,13 +139,9 @@ func TestNodeThatWasNotAskedIs(t *testing.T) {
 	}
 	for _, c := range []struct{ unasked, want []string }{{[]string{"run-two"}, []string{"two"}}, {nil, nil}} {
 		one.unasked = c.unasked
-		found := one.find(t.Context(), "notes.maya.localhost")
-		var asked []string
-		for _, n := range found.nodes {
-			asked = append(asked, n.Node)
-		}
-		if !slices.Equal(asked, c.want) || found.sure != (c.want == nil) {
-			t.Errorf("not asked %q: asked itself %q, sure %v", c.unasked, asked, found.sure)
+		asked, sure := one.finds(t, "notes.maya.localhost")
+		if !slices.Equal(asked, c.want) || sure != (c.want == nil) {
+			t.Errorf("not asked %q: asked itself %q, sure %v", c.unasked, asked, sure)
 		}
 	}
 }
@@ -187,8 +176,8 @@ func TestNobodyIsSureWhoHasNotLooked(t *testing.T) {
 	one.step(t)
 	finds("two is known, and says no", ErrUnknownHost)
 	one.said = []string{"run-two"}
-	if found := one.find(t.Context(), "notes.maya.localhost"); len(found.nodes) != 1 {
-		t.Errorf("two is known: %v", found.nodes)
+	if names, _ := one.finds(t, "notes.maya.localhost"); len(names) != 1 {
+		t.Errorf("two is known: %v", names)
 	}
 }
 

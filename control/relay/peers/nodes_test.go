@@ -29,27 +29,27 @@ func TestStoreAwayForLongerThanALease(t *testing.T) {
 		return directoryOf(p, name, now.Now, slog.New(slog.DiscardHandler))
 	}
 	one, two := open("one"), open("two")
-	step := func(steps ...func(context.Context) error) {
-		t.Helper()
-		for _, s := range steps {
-			programs.Must(t, s(t.Context()))
-		}
-	}
-	step(one.renew, two.renew, one.look)
+	renews(t, one, two)
+	looks(t, one)
 	told = 0
 	now.advance(2 * lease) // nobody could renew
-	step(one.renew, one.look)
+	renews(t, one)
+	looks(t, one)
 	now.advance(time.Second)
-	step(one.look, two.renew, one.look)
+	looks(t, one)
+	renews(t, two)
+	looks(t, one)
 	now.advance(renewEvery + lookEvery)
-	step(one.renew, two.renew, one.look)
+	renews(t, one, two)
+	looks(t, one)
 	if got := one.RelaysFor("c"); len(got) != 2 || told != 0 {
 		t.Errorf("both have renewed, and agents were told %d times, of %v", told, got)
 	}
 	// One that does not come back is gone in the end.
 	for range 2 * lease / time.Second {
 		now.advance(time.Second)
-		step(one.renew, one.look)
+		renews(t, one)
+		looks(t, one)
 	}
 	if got := one.RelaysFor("c"); len(got) != 1 || got[0] != relay("one") || told != 1 {
 		t.Errorf("agents were told %d times, of %v", told, got)
@@ -68,8 +68,8 @@ func TestLookupsAreBounded(t *testing.T) {
 	one.sees(t, 2)
 	find := func(name string) {
 		t.Helper()
-		if found := one.find(t.Context(), name); len(found.nodes) != 0 || !found.sure {
-			t.Fatalf("%v", found)
+		if names, sure := one.finds(t, name); len(names) != 0 || !sure {
+			t.Fatalf("%v, %v", names, sure)
 		}
 	}
 	one.mu.Lock()
@@ -163,9 +163,9 @@ func TestHoldersComeBeforeTheStore(t *testing.T) {
 	one, two, three := open("one"), open("two"), open("three")
 	two.Drain()
 	for _, d := range []*Peers{one, two, three} {
-		programs.Must(t, d.renew(t.Context()))
+		renews(t, d)
 	}
-	programs.Must(t, one.look(t.Context()))
+	looks(t, one)
 	for _, c := range []struct {
 		said, want string
 	}{
@@ -175,12 +175,8 @@ func TestHoldersComeBeforeTheStore(t *testing.T) {
 	} {
 		said = strings.Fields(c.said)
 		before := store.views.Load()
-		found := one.find(t.Context(), "notes.maya.localhost")
-		var names []string
-		for _, n := range found.nodes {
-			names = append(names, n.Node)
-		}
-		if got := strings.Join(names, " "); got != c.want || !found.sure {
+		names, sure := one.finds(t, "notes.maya.localhost")
+		if got := strings.Join(names, " "); got != c.want || !sure {
 			t.Errorf("%q say so: found %q", c.said, got)
 		}
 		if got := store.views.Load() - before; got != 0 {
@@ -189,8 +185,8 @@ func TestHoldersComeBeforeTheStore(t *testing.T) {
 	}
 	said = []string{"run-two"}
 	one.unreachable(two.self)
-	if found := one.find(t.Context(), "notes.maya.localhost"); len(found.nodes) != 1 || found.nodes[0].Node != "three" {
-		t.Errorf("after one did not answer these are tried: %v", found.nodes)
+	if names, _ := one.finds(t, "notes.maya.localhost"); !slices.Equal(names, []string{"three"}) {
+		t.Errorf("after one did not answer these are tried: %v", names)
 	}
 }
 
@@ -202,9 +198,9 @@ func TestManyNodes(t *testing.T) {
 	var one *Peers
 	for i := range nodes {
 		one = directoryOf(Config{Store: store}, fmt.Sprintf("n%03d", i), time.Now, slog.New(slog.DiscardHandler))
-		programs.Must(t, one.renew(t.Context()))
+		renews(t, one)
 	}
-	programs.Must(t, one.look(t.Context()))
+	looks(t, one)
 	if n := len(one.nodes); n != nodes {
 		t.Errorf("%d of %d nodes are known", n, nodes)
 	}
@@ -220,28 +216,31 @@ func TestNamesakes(t *testing.T) {
 		p := Config{Store: store, Domain: "localhost"}
 		return directoryOf(p, "one", time.Now, slog.New(slog.NewTextHandler(&logs, nil)))
 	}
-	step := func(steps ...func(context.Context) error) {
-		t.Helper()
-		for _, s := range steps {
-			programs.Must(t, s(t.Context()))
-		}
-	}
 	before, again := open(), open()
-	step(before.renew, before.look)
+	renews(t, before)
+	looks(t, before)
 	store.away.Store(true)
 	if err := again.renew(t.Context()); err == nil {
 		t.Error("renewed while the store was away")
 	}
 	store.away.Store(false)
-	step(again.look, again.renew, again.look)
+	looks(t, again)
+	renews(t, again)
+	looks(t, again)
 	if logs.Len() > 0 {
 		t.Errorf("started again: %s", logs.String())
 	}
-	step(before.renew, again.look, again.renew, before.look, before.renew, again.look)
+	renews(t, before)
+	looks(t, again)
+	renews(t, again)
+	looks(t, before)
+	renews(t, before)
+	looks(t, again)
 	if n := strings.Count(logs.String(), "another relay has this node's name"); n != 2 {
 		t.Errorf("two nodes of one name: told %d times\n%s", n, logs.String())
 	}
-	step(again.withdraw, before.look) // the row is the other's
+	programs.Must(t, again.withdraw(t.Context()))
+	looks(t, before)
 	if len(before.nodes) != 1 {
 		t.Errorf("the one that ended took the other's row along: %v", before.nodes)
 	}

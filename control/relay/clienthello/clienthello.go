@@ -1,4 +1,6 @@
-package relay
+// Package clienthello reads the first message of a TLS connection, however it arrives: which
+// host it is for, and what is to be spoken. It needs no key, and answers nothing.
+package clienthello
 
 import (
 	"errors"
@@ -8,38 +10,46 @@ import (
 	"golang.org/x/crypto/cryptobyte"
 )
 
-// clientHello is what the relay reads of a visitor's first message: enough to
-// route it, nothing that would need a key.
-type clientHello struct {
-	serverName string // lower case, without a trailing dot; empty when absent or not a host name
-	protocols  []string
+// Hello is what a ClientHello says: enough to route it.
+type Hello struct {
+	ServerName string // lower case, without a trailing dot; empty when absent or not a host name
+	Protocols  []string
 }
 
-// acmeALPN is the protocol of the TLS-ALPN-01 challenge (RFC 8737).
-const acmeALPN = "acme-tls/1"
+// ACME is the protocol of the TLS-ALPN-01 challenge (RFC 8737).
+const ACME = "acme-tls/1"
 
-func (h clientHello) offers(protocol string) bool { return slices.Contains(h.protocols, protocol) }
+// Offers says whether a protocol may be spoken.
+func (h Hello) Offers(protocol string) bool { return slices.Contains(h.Protocols, protocol) }
 
-var errHello = errors.New("relay: malformed ClientHello")
+// Why a hello is not read.
+var (
+	ErrMalformed = errors.New("relay: malformed ClientHello")
+	ErrTooLong   = errors.New("relay: ClientHello longer than 16 KiB")
+)
 
 const (
+	// MaxSize bounds what is read of a connection before it is known whose it is, in bytes.
+	MaxSize = 16 << 10
+	// Handshake is the first byte of a record of handshake messages.
+	Handshake = 0x16
+
 	recordHeader    = 5
-	recordHandshake = 0x16
 	maxRecord       = 1 << 14
 	typeClientHello = 1
 )
 
-// helloReader collects a ClientHello out of the records at the head of a growing
+// Reader collects a ClientHello out of the records at the head of a growing
 // buffer. It goes over each record once, however many pieces they arrive in.
-type helloReader struct {
+type Reader struct {
 	next    int    // offset of the first record not yet taken
 	message []byte // handshake bytes so far: part of the buffer while one record holds all of them
 	records int
 }
 
-// read goes on with raw, which begins as the buffer of the call before did. It
+// Read goes on with raw, which begins as the buffer of the call before did. It
 // says whether the hello is complete.
-func (r *helloReader) read(raw []byte) (hello clientHello, done bool, err error) {
+func (r *Reader) Read(raw []byte) (hello Hello, done bool, err error) {
 	for {
 		if len(raw)-r.next < recordHeader {
 			return hello, false, checkRecord(raw[r.next:])
@@ -63,72 +73,80 @@ func (r *helloReader) read(raw []byte) (hello clientHello, done bool, err error)
 			continue
 		}
 		if r.message[0] != typeClientHello {
-			return hello, false, errHello
+			return hello, false, ErrMalformed
 		}
 		length := int(r.message[1])<<16 | int(r.message[2])<<8 | int(r.message[3])
-		if length > maxPreface {
-			return hello, false, errTooLong
+		if length > MaxSize {
+			return hello, false, ErrTooLong
 		}
 		if len(r.message) < 4+length {
 			continue
 		}
-		hello, err = parseHello(r.message[4 : 4+length])
+		hello, err = parse(r.message[4 : 4+length])
 		return hello, err == nil, err
 	}
 }
 
 // checkRecord looks at as much of a record's header as there is.
 func checkRecord(b []byte) error {
-	if len(b) >= 1 && b[0] != recordHandshake || len(b) >= 2 && b[1] != 3 {
-		return errHello
+	if len(b) >= 1 && b[0] != Handshake || len(b) >= 2 && b[1] != 3 {
+		return ErrMalformed
 	}
 	if len(b) >= recordHeader {
 		if size := int(b[3])<<8 | int(b[4]); size == 0 || size > maxRecord {
-			return errHello
+			return ErrMalformed
 		}
 	}
 	return nil
 }
 
-// parseHello reads the body of a ClientHello (RFC 8446, 4.1.2).
-func parseHello(body []byte) (clientHello, error) {
+// parse reads the body of a ClientHello (RFC 8446, 4.1.2).
+func parse(body []byte) (Hello, error) {
 	var (
-		hello                            clientHello
+		hello                            Hello
 		sessionID, suites, methods, exts cryptobyte.String
 		s                                = cryptobyte.String(body)
 	)
 	if !s.Skip(2+32) || !s.ReadUint8LengthPrefixed(&sessionID) || len(sessionID) > 32 ||
 		!s.ReadUint16LengthPrefixed(&suites) || !s.ReadUint8LengthPrefixed(&methods) {
-		return hello, errHello
+		return hello, ErrMalformed
 	}
 	if s.Empty() {
 		return hello, nil // a hello of before extensions: no name
 	}
 	if !s.ReadUint16LengthPrefixed(&exts) || !s.Empty() {
-		return hello, errHello
+		return hello, ErrMalformed
 	}
+	if !hello.readExtensions(exts) {
+		return hello, ErrMalformed
+	}
+	return hello, nil
+}
+
+// readExtensions reads those that matter to the relay. Each of them may be there once: twice
+// would leave it to each reader which one counts.
+func (h *Hello) readExtensions(exts cryptobyte.String) bool {
 	var seenName, seenProtocols bool
 	for !exts.Empty() {
 		var kind uint16
 		var data cryptobyte.String
 		if !exts.ReadUint16(&kind) || !exts.ReadUint16LengthPrefixed(&data) {
-			return hello, errHello
+			return false
 		}
 		switch kind {
 		case 0: // server_name (RFC 6066, 3)
-			// Twice would leave it to each reader which one counts.
-			if seenName || !readServerName(data, &hello.serverName) {
-				return hello, errHello
+			if seenName || !readServerName(data, &h.ServerName) {
+				return false
 			}
 			seenName = true
 		case 16: // application_layer_protocol_negotiation (RFC 7301, 3.1)
-			if seenProtocols || !readProtocols(data, &hello.protocols) {
-				return hello, errHello
+			if seenProtocols || !readProtocols(data, &h.Protocols) {
+				return false
 			}
 			seenProtocols = true
 		}
 	}
-	return hello, nil
+	return true
 }
 
 func readServerName(data cryptobyte.String, name *string) bool {
@@ -138,7 +156,7 @@ func readServerName(data cryptobyte.String, name *string) bool {
 		!list.ReadUint8(&kind) || kind != 0 || !list.ReadUint16LengthPrefixed(&host) || !list.Empty() || len(host) == 0 {
 		return false
 	}
-	*name = normalName(string(host))
+	*name = HostName(string(host))
 	return true
 }
 
@@ -157,9 +175,9 @@ func readProtocols(data cryptobyte.String, protocols *[]string) bool {
 	return true
 }
 
-// normalName lower-cases a host name and takes its trailing dot away. What
+// HostName lower-cases a host name and takes its trailing dot away. What
 // cannot be one is returned as the empty string.
-func normalName(name string) string {
+func HostName(name string) string {
 	name = strings.TrimSuffix(name, ".")
 	if name == "" || len(name) > 253 {
 		return ""
