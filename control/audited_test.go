@@ -54,13 +54,13 @@ func TestAudited(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeForbidden)
 	signed := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, "", home))
 	session := ok[Session](t)(b.Sessions.Of(t.Context(), signed.Token))
-	made := ok[MadePassword](t)(b.Passwords.Make(t.Context(), session, NewPassword{Computer: "maya", AppID: "n1", Name: "git", Form: newID()}))
+	made := ok[MadePassword](t)(b.Passwords.Make(t.Context(), session, NewPassword{Computer: "maya", AppID: "n1", Name: "git", Form: anID()}))
 	programs.Must(t, b.Passwords.Revoke(t.Context(), s.bob.ID, "maya", made.ID))
 	programs.Must(t, b.Grants.Revoke(t.Context(), s.Credentials, tokens.Refresh))
 	ok[Suspension](t)(b.Suspensions.Suspend(t.Context(), SuspendAccount, s.bob.ID, "Complaint 2211", ByCommandLine))
 	ok[Suspension](t)(b.Suspensions.Resume(t.Context(), SuspendAccount, s.bob.ID, "a mistake", ByCommandLine))
 	b.change(func(tx *txn) {
-		programs.Must(t, b.bind(tx, newID(), s.bob, login{Issuer: "https://id.example", Subject: "bob"}, Asker{}))
+		programs.Must(t, b.bind(tx, anID(), s.bob, login{Issuer: "https://id.example", Subject: "bob"}, Asker{}))
 		s.bob.MailOff = true
 		tx.put(keyAccount(s.bob.ID), s.bob, 0)
 	})

@@ -80,7 +80,7 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 		owner, _ := get[person](tx, keyPerson(e.Computer.ID, e.AccountID))
 		for n := range controlapi.MaxPasswordsComputer {
 			_, hash := newPassword()
-			row := appPassword{ID: newID(), AccountID: e.AccountID, AppID: ids[n%MaxApps], Name: strings.Repeat("<", controlapi.MaxPasswordName), Hash: hash, InvitedAt: owner.InvitedAt}
+			row := appPassword{ID: anID(), AccountID: e.AccountID, AppID: ids[n%MaxApps], Name: strings.Repeat("<", controlapi.MaxPasswordName), Hash: hash, InvitedAt: owner.InvitedAt}
 			tx.put(keyPassword(e.Computer.ID, row.AccountID, row.ID), row, 0)
 		}
 	})
@@ -100,7 +100,7 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "as many people") {
 		t.Errorf("got %v", err)
 	}
-	b.change(func(tx *txn) { tx.delete(keyPerson(e.Computer.ID, fmt.Sprintf("%026d", full))) })
+	b.drop(keyPerson(e.Computer.ID, fmt.Sprintf("%026d", full)))
 	_, err = b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: ids[:1]})
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "Withdraw") {
 		t.Errorf("got %v", err)

@@ -67,7 +67,7 @@ func (b *bench) editor() registered {
 func TestHostsAreAllowedByTheirNames(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	wantRefusal(t, b.Clients.Describe(t.Context(), newID(), editorID), controlapi.CodeInvalidClient)
+	wantRefusal(t, b.Clients.Describe(t.Context(), anID(), editorID), controlapi.CodeInvalidClient)
 	for _, host := range []string{"", "localhost", "control.localhost", "notes.maya.localhost", "https://claude.ai", "claude.ai:443", "*.ai", "Claude.ai", "127.0.0.1", "claude.ai/", ".ai"} {
 		wantRefusal(t, b.Clients.Allow(t.Context(), "claude.ai", host), controlapi.CodeInvalid)
 	}
@@ -80,7 +80,7 @@ func TestHostsAreAllowedByTheirNames(t *testing.T) {
 		t.Errorf("allowed %+v", hosts)
 	}
 	for id, fine := range map[string]bool{
-		"https://claude.ai/x": true, "https://claude.ai.evil.example/x": false, "https://a.claude.ai/x": false, "http://claude.ai/x": false, "https://claude.ai": false, "claude.ai": false, newID(): false,
+		"https://claude.ai/x": true, "https://claude.ai.evil.example/x": false, "https://a.claude.ai/x": false, "http://claude.ai/x": false, "https://claude.ai": false, "claude.ai": false, anID(): false,
 	} {
 		if err := b.Clients.MayDescribe(t.Context(), id); (err == nil) != fine || err != nil && !IsRefusal(err, controlapi.CodeInvalidClient) {
 			t.Errorf("%s: %v", id, err)
@@ -129,7 +129,7 @@ func TestClientThatDescribesItself(t *testing.T) {
 
 	_, err = b.Clients.Rotate(t.Context(), editorID)
 	wantRefusal(t, err, controlapi.CodeInvalid)
-	wantRefusal(t, b.Clients.Authenticate(t.Context(), Credentials{ID: editorID, Secret: newToken()}), controlapi.CodeInvalidClient)
+	wantRefusal(t, b.Clients.Authenticate(t.Context(), Credentials{ID: editorID, Secret: aSecret()}), controlapi.CodeInvalidClient)
 }
 
 // A document of the same host with a longer address is another client, whose grants stay
@@ -158,7 +158,7 @@ func TestDocumentsOfOneHostAreKeptApart(t *testing.T) {
 func TestDocumentsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	b, e := newEditorBench(t)
-	account := newID()
+	account := anID()
 	describe := func() error { return b.Clients.Describe(t.Context(), account, editorID) }
 	programs.Must(t, describe())
 	b.clock.Add(time.Hour - time.Second)
@@ -199,12 +199,17 @@ func TestDocumentsAreReadAgain(t *testing.T) {
 	programs.Must(t, describe())
 }
 
+// documents is how many are kept, and grantsOf how many grants a client is noted to have.
+func (b *bench) documents() int { b.t.Helper(); return b.rows(keyDocuments) }
+
+func (b *bench) grantsOf(clientID string) int { b.t.Helper(); return b.rows(keyClientGrants(clientID)) }
+
 // Weakness: whoever is signed in has the host of a known client asked as often as they like,
 // and takes every place where hosts are asked. Checked: all wait for one answer.
 func TestOneAsksForADocument(t *testing.T) {
 	t.Parallel()
 	b, e := newEditorBench(t)
-	programs.Must(t, b.Clients.Describe(t.Context(), newID(), editorID))
+	programs.Must(t, b.Clients.Describe(t.Context(), anID(), editorID))
 	b.clock.Add(time.Hour)
 	e.asks()
 	var wg sync.WaitGroup
@@ -232,15 +237,15 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		"redirects elsewhere": `} `,
 	} {
 		e.also = also
-		wantRefusal(t, b.Clients.Describe(t.Context(), newID(), editorID), controlapi.CodeInvalidClient)
-		if n := b.rows(keyDocuments); n != 0 {
+		wantRefusal(t, b.Clients.Describe(t.Context(), anID(), editorID), controlapi.CodeInvalidClient)
+		if n := b.documents(); n != 0 {
 			t.Errorf("%s: %d rows", what, n)
 		}
 	}
 	// A client with keys sends no id alone, and no secret.
 	e.also = `,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[]}`
-	programs.Must(t, b.Clients.Describe(t.Context(), newID(), editorID))
-	for _, secret := range []string{"", newToken()} {
+	programs.Must(t, b.Clients.Describe(t.Context(), anID(), editorID))
+	for _, secret := range []string{"", aSecret()} {
 		wantRefusal(t, b.Clients.Authenticate(t.Context(), Credentials{ID: editorID, Secret: secret}), controlapi.CodeInvalidClient)
 	}
 	_, err := b.Clients.Rotate(t.Context(), editorID)
@@ -255,7 +260,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 func TestNewDocumentsArePaced(t *testing.T) {
 	t.Parallel()
 	b, e := newEditorBench(t)
-	account, other := newID(), newID()
+	account, other := anID(), anID()
 	describe := func(account string, n int) error {
 		return b.Clients.Describe(t.Context(), account, fmt.Sprintf("%s/%d", editorID, n))
 	}
@@ -296,9 +301,9 @@ func TestPlacesOfDocuments(t *testing.T) {
 	})
 	b.clock.Add(time.Hour)
 	for n := range 3 {
-		programs.Must(t, b.Clients.Describe(t.Context(), newID(), id(maxDocuments-1+n)))
+		programs.Must(t, b.Clients.Describe(t.Context(), anID(), id(maxDocuments-1+n)))
 	}
-	if n := b.rows(keyDocuments); n != maxDocuments {
+	if n := b.documents(); n != maxDocuments {
 		t.Errorf("%d have a place", n)
 	}
 	tokens = ok[Tokens](t)(c.use(tokens.Refresh))
@@ -309,7 +314,7 @@ func TestPlacesOfDocuments(t *testing.T) {
 	}
 	// Without a grant it is the one longest not read.
 	programs.Must(t, b.Grants.Revoke(t.Context(), c.Credentials, tokens.Refresh))
-	programs.Must(t, b.Clients.Describe(t.Context(), newID(), id(maxDocuments+2)))
+	programs.Must(t, b.Clients.Describe(t.Context(), anID(), id(maxDocuments+2)))
 	if _, err := b.Clients.For(t.Context(), editorID, editorRedirect); !IsRefusal(err, controlapi.CodeInvalidClient) {
 		t.Errorf("the one without a grant: %v", err)
 	}
@@ -326,8 +331,8 @@ func TestNoPlaceForDocuments(t *testing.T) {
 			tx.put(keyClientGrants(c.ID)+"g", struct{}{}, 0)
 		}
 	})
-	wantRefusal(t, b.Clients.Describe(t.Context(), newID(), editorID), controlapi.CodeInvalidClient)
-	if n := b.rows(keyDocuments); n != maxDocuments {
+	wantRefusal(t, b.Clients.Describe(t.Context(), anID(), editorID), controlapi.CodeInvalidClient)
+	if n := b.documents(); n != maxDocuments {
 		t.Errorf("%d have a place", n)
 	}
 }
@@ -349,7 +354,7 @@ func TestDisallowedHost(t *testing.T) {
 
 	e.wait = make(chan struct{})
 	fetched := make(chan error)
-	go func() { fetched <- b.Clients.Describe(t.Context(), newID(), editorID+"/late") }()
+	go func() { fetched <- b.Clients.Describe(t.Context(), anID(), editorID+"/late") }()
 	b.until("the host is asked", func() bool { return b.rows(keyBudget("documents", "")) == 2 })
 	programs.Must(t, b.Clients.Disallow(t.Context(), editorHost))
 	close(e.wait)
@@ -362,7 +367,7 @@ func TestDisallowedHost(t *testing.T) {
 	_, err = c.use(tokens.Refresh)
 	wantRefusal(t, err, controlapi.CodeInvalidClient)
 	ok[Tokens](t)(other.use(theirs.Refresh))
-	if n := b.rows(keyDocuments); n != 1 {
+	if n := b.documents(); n != 1 {
 		t.Errorf("%d are left", n)
 	}
 	if told := b.rows(keyRevokedGrants(owner.Computer.ID)); told != 1 {
@@ -387,7 +392,7 @@ func TestDisallowGoesOn(t *testing.T) {
 	tokens := c.granted(owner, "maya")
 	cut := func() {
 		t.Helper()
-		b.change(func(tx *txn) { tx.delete(keyHosts) })
+		b.drop(keyHosts)
 		_, err := c.use(tokens.Refresh)
 		wantRefusal(t, err, controlapi.CodeInvalidClient)
 	}
@@ -396,7 +401,7 @@ func TestDisallowGoesOn(t *testing.T) {
 	tokens = ok[Tokens](t)(c.use(tokens.Refresh))
 	cut()
 	programs.Must(t, b.Clients.AllowOnly(t.Context(), []string{"other.example"}))
-	if n := b.rows(keyDocuments) + b.rows(keyClientGrants(c.ID)); n != 0 {
+	if n := b.documents() + b.grantsOf(c.ID); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}
 	programs.Must(t, b.Clients.AllowOnly(t.Context(), []string{editorHost}))
@@ -404,7 +409,7 @@ func TestDisallowGoesOn(t *testing.T) {
 	tokens = c.granted(owner, "maya")
 	cut()
 	programs.Must(t, b.Clients.Disallow(t.Context(), editorHost))
-	if n := b.rows(keyDocuments) + b.rows(keyClientGrants(c.ID)); n != 0 {
+	if n := b.documents() + b.grantsOf(c.ID); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}
 	wantRefusal(t, b.Clients.Disallow(t.Context(), editorHost), controlapi.CodeNotFound)
@@ -430,7 +435,7 @@ func TestDisallowGoesOnWithinAClient(t *testing.T) {
 	e, store := newEditors(), &breaksAt{}
 	b := newBench(t, func(c *Config) { c.Fetch, store.Store, c.Store = e.fetch, c.Store, store })
 	programs.Must(t, b.Clients.Allow(t.Context(), editorHost))
-	programs.Must(t, b.Clients.Describe(t.Context(), newID(), editorID))
+	programs.Must(t, b.Clients.Describe(t.Context(), anID(), editorID))
 	b.change(func(tx *txn) {
 		for n := range revokeAtOnce + 1 {
 			tx.put(fmt.Sprintf("%sg%03d", keyClientGrants(editorID), n), struct{}{}, 0)
@@ -441,11 +446,11 @@ func TestDisallowGoesOnWithinAClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.n = 0
-	if n := b.rows(keyClientGrants(editorID)); n != 1 {
+	if n := b.grantsOf(editorID); n != 1 {
 		t.Fatalf("%d grants are left in between", n)
 	}
 	programs.Must(t, b.Clients.Disallow(t.Context(), editorHost))
-	if n := b.rows(keyDocuments) + b.rows(keyClientGrants(editorID)); n != 0 {
+	if n := b.documents() + b.grantsOf(editorID); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}
 }

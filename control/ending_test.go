@@ -92,7 +92,7 @@ func TestSessionsEndWithTheirWayIn(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	maya := Account{ID: e.AccountID, Email: e.Email}
-	epoch := func() int64 { return rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch }
+	epoch := func() int64 { return b.rowOf(e.Computer.ID, maya.ID).Epoch }
 	first := b.passkey(maya)
 	b.clock.Add(time.Minute)
 	second := b.passkey(maya)
@@ -116,14 +116,14 @@ func TestSessionsEndWithTheirWayIn(t *testing.T) {
 	bound := login{Issuer: "https://id.example", Subject: "maya"}
 	other := newEntry()
 	b.change(func(tx *txn) {
-		programs.Must(t, b.bind(tx, newID(), maya, bound, Asker{}))
+		programs.Must(t, b.bind(tx, anID(), maya, bound, Asker{}))
 		tx.openSession(other.hash, session{ID: other.id, AccountID: maya.ID, Proof: controlapi.ProofProvider, Login: bound.hash()})
 	})
 	programs.Must(t, b.Providers.Remove(t.Context(), maya.ID, bound.hash(), other.id))
 	if !b.open(other.token) {
 		t.Error("the session that removed its login has ended")
 	}
-	b.change(func(tx *txn) { programs.Must(t, b.bind(tx, newID(), maya, bound, Asker{})) })
+	b.bound(maya, bound)
 	programs.Must(t, b.Providers.Remove(t.Context(), maya.ID, bound.hash(), ""))
 	if b.open(other.token) || !b.open(there) {
 		t.Errorf("login removed: its session %t, another %t", b.open(other.token), b.open(there))

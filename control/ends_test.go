@@ -12,12 +12,6 @@ import (
 	"porchlight/test/programs"
 )
 
-// rowOf is a person's row as it is stored.
-func (b *bench) rowOf(computer, account string) person {
-	b.t.Helper()
-	return rowAt[person](b, keyPerson(computer, account))
-}
-
 // ended looks for what is to end, as runEnds does.
 func (b *bench) ended() {
 	b.t.Helper()
@@ -35,12 +29,9 @@ func dated(t *testing.T, change ...func(*Config)) (b *bench, id, account string)
 	b.apps(e, "app1", "app2")
 	id = e.Computer.ID
 	bob := b.joined(id, "bob@example.com", "app1", "app2")
-	b.change(func(tx *txn) {
-		p, _ := get[person](tx, keyPerson(id, bob.ID))
-		_, hash := newPassword()
-		row := appPassword{ID: newID(), AccountID: bob.ID, AppID: "app1", Name: "phone", Hash: hash, InvitedAt: p.InvitedAt}
-		tx.put(keyPassword(id, bob.ID, row.ID), row, 0)
-	})
+	_, hash := newPassword()
+	row := appPassword{ID: anID(), AccountID: bob.ID, AppID: "app1", Name: "phone", Hash: hash, InvitedAt: b.rowOf(id, bob.ID).InvitedAt}
+	b.keep(keyPassword(id, bob.ID, row.ID), row)
 	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: bob.ID, App: "app1", Granted: true, Until: rfc(b.now().Add(time.Hour))}))
 	return b, id, bob.ID
 }
@@ -192,11 +183,9 @@ func TestEndedSharesAreForgotten(t *testing.T) {
 func TestAnEndOutlivesAnEarlierNode(t *testing.T) {
 	t.Parallel()
 	b, id, account := dated(t)
-	b.change(func(tx *txn) {
-		p, _ := get[person](tx, keyPerson(id, account))
-		p.Until = nil
-		tx.put(keyPerson(id, account), p, 0)
-	})
+	p := b.rowOf(id, account)
+	p.Until = nil
+	b.keep(keyPerson(id, account), p)
 	b.clock.Add(2 * time.Hour)
 	b.ended()
 	if p := b.rowOf(id, account); !slices.Equal(p.Apps, []string{"app2"}) || b.rows("ends/") != 0 {

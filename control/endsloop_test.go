@@ -107,7 +107,7 @@ func TestTheLoopWakes(t *testing.T) {
 // Weakness: a row of the index that cannot be read stood before every end, and none came.
 func TestTheLoopPassesAnOddRow(t *testing.T) {
 	whereEndsLoop(t, func(t *testing.T, l *looping) {
-		l.change(func(tx *txn) { tx.put(keyEnds+"!", struct{}{}, 0) })
+		l.keep(keyEnds+"!", struct{}{})
 		l.run()
 		l.pass(time.Hour)
 		l.want("at the end", "app2")
@@ -154,9 +154,7 @@ func TestTheLoopBringsBackWhatAClockEnded(t *testing.T) {
 func TestTheLoopBringsBackWhatAnotherNodeEnded(t *testing.T) {
 	whereEndsLoop(t, func(t *testing.T, l *looping) {
 		l.run()
-		cfg := l.cfg
-		cfg.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
-		other := ok[*Service](t)(New(cfg))
+		other := l.node(func(c *Config) { c.Now = func() time.Time { return time.Now().Add(2 * time.Hour) } })
 		programs.Got(other.People.endDue(t.Context()))(t)
 		l.want("ended by another", "app2")
 		l.pass(endsWhole + endsWithin)

@@ -361,9 +361,7 @@ func TestEndedCredentialsReachOtherNodes(t *testing.T) {
 		c.SharedStore = true
 		c.OnCredentialEnded = func(id string) { heard <- "here " + id }
 	})
-	cfg := b.Service.cfg
-	cfg.OnCredentialEnded = func(id string) { heard <- "there " + id }
-	there := programs.Got(New(cfg))(t)
+	there := b.node(func(c *Config) { c.OnCredentialEnded = func(id string) { heard <- "there " + id } })
 	e := b.owner()
 	programs.Must(t, b.Agents.EndCredential(t.Context(), e.Credential))
 	seenHere, seenThere := map[string]bool{}, map[string]bool{}

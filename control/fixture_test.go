@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -49,6 +50,7 @@ func (c *clock) Add(d time.Duration) {
 type bench struct {
 	*Service
 	t      testing.TB
+	made   Config // what it was made of
 	clock  *clock
 	store  *kvtest.Telling
 	outbox *mail.Outbox
@@ -76,14 +78,19 @@ func newBenchOn(t testing.TB, url string, change ...func(*Config)) *bench {
 	for _, f := range change {
 		f(&cfg)
 	}
-	if b.Service, err = New(cfg); err != nil {
-		t.Fatal(err)
-	}
+	b.made, b.Service = cfg, ok[*Service](t)(New(cfg))
 	return b
 }
 
 // node is another one on the same store.
-func (b *bench) node() *Service { b.t.Helper(); return ok[*Service](b.t)(New(b.cfg)) }
+func (b *bench) node(change ...func(*Config)) *Service {
+	b.t.Helper()
+	cfg := b.made
+	for _, f := range change {
+		f(&cfg)
+	}
+	return ok[*Service](b.t)(New(cfg))
+}
 
 // watch is somebody who is woken by each change of a computer, and looks at nothing.
 type watch struct {
@@ -110,6 +117,25 @@ func (b *bench) change(rows func(tx *txn)) {
 	b.t.Helper()
 	programs.Must(b.t, b.update(b.t.Context(), func(tx *txn) error { rows(tx); return nil }))
 }
+
+// keep writes a row behind the service's back, for ever, and drop takes rows away.
+func (b *bench) keep(key string, row any) {
+	b.t.Helper()
+	b.change(func(tx *txn) { tx.put(key, row, 0) })
+}
+
+func (b *bench) drop(keys ...string) { b.t.Helper(); b.change(func(tx *txn) { tx.delete(keys...) }) }
+
+// bound has somebody sign in by a provider, too.
+func (b *bench) bound(account Account, by login) {
+	b.t.Helper()
+	b.change(func(tx *txn) { programs.Must(b.t, b.bind(tx, anID(), account, by, Asker{})) })
+}
+
+// anID and aSecret have the form of those that are given out, and are nobody's.
+func anID() string { return strings.ToLower(rand.Text()) }
+
+func aSecret() string { return (rand.Text() + rand.Text())[:43] }
 
 // askedTx is a transaction that says before each call which it is, and of what keys: the
 // error is the answer.
@@ -165,6 +191,12 @@ func (b *bench) stored() map[string]string {
 func rowAt[T any](b *bench, key string) T {
 	b.t.Helper()
 	return ok[T](b.t)(viewed(b.t.Context(), b.core, func(tx *txn) (T, error) { row, _ := get[T](tx, key); return row, nil }))
+}
+
+// rowOf is a person's row as it is stored.
+func (b *bench) rowOf(computer, account string) person {
+	b.t.Helper()
+	return rowAt[person](b, keyPerson(computer, account))
 }
 
 // session is an open one, by its id ("" for one that is made up), and its token.

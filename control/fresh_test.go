@@ -26,7 +26,7 @@ func TestPowerWantsAPasskey(t *testing.T) {
 	id := ok[[]Passkey](t)(b.Passkeys.Of(t.Context(), copied.ID))[0].ID
 	row := rowAt[passkey](b, keyPasskey(id))
 	row.Copied = true
-	b.change(func(tx *txn) { tx.put(keyPasskey(id), row, 0) })
+	b.keep(keyPasskey(id), row)
 
 	now := b.clock.Now()
 	for name, tt := range map[string]struct {

@@ -318,7 +318,7 @@ func TestGrantModel(t *testing.T) {
 				revoked = true
 			},
 			"forge": func(*rapid.T) {
-				_, err := c.use(refreshToken(newID(), newToken()))
+				_, err := c.use(refreshToken(anID(), aSecret()))
 				refuses(err, controlapi.CodeInvalidGrant)
 			},
 			"wait": func(*rapid.T) { b.clock.Add(time.Hour) },

@@ -170,11 +170,9 @@ func TestGrantThatLostItsApps(t *testing.T) {
 	b := newBench(t)
 	s := b.someApps()
 	tokens := s.grantedFor("n1")
-	b.change(func(tx *txn) {
-		g, _ := get[grant](tx, keyGrant(grantID(tokens.Refresh)))
-		g.Apps = nil
-		tx.put(keyGrant(g.ID), g, grantLife)
-	})
+	g := rowAt[grant](b, keyGrant(grantID(tokens.Refresh)))
+	g.Apps = nil
+	b.keep(keyGrant(g.ID), g)
 	_, err := s.use(tokens.Refresh)
 	wantRefusal(t, err, controlapi.CodeAccessDenied)
 	if apps, listed := s.snapshot().GrantApps[grantID(tokens.Refresh)]; !listed || len(apps) != 0 {
@@ -231,8 +229,8 @@ func TestGrantedAppsAreBounded(t *testing.T) {
 	var last string
 	b.change(func(tx *txn) {
 		for range full {
-			last = "1" + newID()
-			tx.putGrant(grant{ID: last, AccountID: newID(), ClientID: newID(), ComputerID: s.computer, Apps: ids[:maxGrantApps]})
+			last = "1" + anID()
+			tx.putGrant(grant{ID: last, AccountID: anID(), ClientID: anID(), ComputerID: s.computer, Apps: ids[:maxGrantApps]})
 		}
 	})
 	ok[Tokens](t)(s.exchange(ok[string](t)(s.codeFor(ids[:maxGrantApps]...))))
@@ -280,5 +278,5 @@ func TestOldAgentGetsNoGrantForSomeApps(t *testing.T) {
 	ok[Tokens](t)(s.use(all.Refresh))
 	knows(true)
 	ok[Tokens](t)(s.use(tokens.Refresh))
-	programs.Must(t, b.Agents.NoteAppGrants(t.Context(), newID(), true)) // one that was removed meanwhile
+	programs.Must(t, b.Agents.NoteAppGrants(t.Context(), anID(), true)) // one that was removed meanwhile
 }

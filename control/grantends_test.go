@@ -76,7 +76,7 @@ func TestRefreshLooksAtThePerson(t *testing.T) {
 	c, owner := b.registered(), b.owner()
 	bob := b.member(owner.Computer.ID, "bob@example.com")
 	tokens := c.granted(bob, "maya")
-	b.change(func(tx *txn) { tx.delete(keyPerson(owner.Computer.ID, bob.ID)) })
+	b.drop(keyPerson(owner.Computer.ID, bob.ID))
 	_, err := c.use(tokens.Refresh)
 	wantRefusal(t, err, controlapi.CodeAccessDenied)
 }
@@ -286,7 +286,7 @@ func TestLoginsFromBeforeTheBoundStay(t *testing.T) {
 	b.change(func(tx *txn) {
 		g, _ := get[grant](tx, keyGrant(sample))
 		for range 59 {
-			g.ID, g.IndexedAt = newID(), time.Time{}
+			g.ID, g.IndexedAt = anID(), time.Time{}
 			tx.putGrant(g)
 		}
 	})

@@ -140,7 +140,7 @@ func TestGroupsGiveNoMore(t *testing.T) {
 	k := newKeyring(t)
 	lena := ok[controlapi.Person](t)(k.People.Invite(t.Context(), k.owner.Computer.ID, controlapi.Invite{Email: "lena@example.com", Apps: []string{"app1"}}))
 	k.groups(byGroup{lena.AccountID: {"app3": {}}, k.owner.AccountID: {"app3": {}}, "nobody": {"app3": {}}, k.bob.ID: {"app9": {}}})
-	if k.visits(Account{ID: lena.AccountID}) || k.visits(Account{ID: "nobody"}) || len(rowAt[person](k.bench, keyPerson(k.owner.Computer.ID, k.bob.ID)).ByGroup) > 0 {
+	if k.visits(Account{ID: lena.AccountID}) || k.visits(Account{ID: "nobody"}) || len(k.rowOf(k.owner.Computer.ID, k.bob.ID).ByGroup) > 0 {
 		t.Error("open to somebody who has not come, or is nobody, or of an app that is not there")
 	}
 	ok[Accepted](t)(k.People.AcceptInvitation(t.Context(), k.invitation("lena@example.com"), "", home))

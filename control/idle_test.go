@@ -85,10 +85,7 @@ func TestIdleNodeSendsFewStatements(t *testing.T) {
 
 				changes := func(how string, store kv.Store, with func(*Config), within time.Duration) {
 					t.Helper()
-					cfg := b.cfg
-					cfg.Store, cfg.Tell, cfg.Missed = store, nil, nil
-					with(&cfg)
-					other := ok[*Service](t)(New(cfg))
+					other := b.node(func(c *Config) { c.Store, c.Tell, c.Missed = store, nil, nil }, with)
 					programs.Must(t, other.update(t.Context(), func(tx *txn) error { tx.touch(id); return nil }))
 					time.Sleep(within)
 					synctest.Wait()
@@ -97,9 +94,9 @@ func TestIdleNodeSendsFewStatements(t *testing.T) {
 					}
 				}
 				time.Sleep(sweepVersionsEvery / 2) // no sweep is to find it
-				changes("told to nobody", b.cfg.Store, func(*Config) {}, feed.LookEvery+time.Second)
+				changes("told to nobody", b.made.Store, func(*Config) {}, feed.LookEvery+time.Second)
 				told := func(c *Config) { c.Tell = func([]string) {} } // elsewhere
-				changes("told where nobody hears it", b.cfg.Store, told, sweepVersionsEvery+time.Second)
+				changes("told where nobody hears it", b.made.Store, told, sweepVersionsEvery+time.Second)
 				stop()
 				if err := <-ended; err != nil {
 					t.Error(err)

@@ -220,7 +220,7 @@ func TestLimitedSessionIsBounded(t *testing.T) {
 	p, link := b.invite(e, "app1")
 	var only []string
 	for range maxVisitable {
-		only = append(only, newID())
+		only = append(only, anID())
 	}
 	before := b.session("", p.AccountID, only...)
 	accepted := ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), link, before, home))

@@ -73,7 +73,7 @@ func TestDeleteAccount(t *testing.T) {
 			t.Errorf("left: %s %s", key, value)
 		}
 	}
-	if p := rowAt[person](b, keyPerson(other.Computer.ID, maya.ID)); p.Status != controlapi.PersonRemoved {
+	if p := b.rowOf(other.Computer.ID, maya.ID); p.Status != controlapi.PersonRemoved {
 		t.Errorf("at the other's computer they are %s", p.Status)
 	}
 	if list := ok[[]Membership](t)(b.People.Memberships(t.Context(), carl.ID)); len(list) != 0 {

@@ -156,7 +156,8 @@ func TestProviderIsNoWayAroundMailOff(t *testing.T) {
 	t.Parallel()
 	c := newClub(t)
 	maya := ok[Account](t)(c.Accounts.Ensure(t.Context(), "maya@club.example"))
-	c.change(func(tx *txn) { maya.MailOff = true; tx.put(keyAccount(maya.ID), maya, 0) })
+	maya.MailOff = true
+	c.keep(keyAccount(maya.ID), maya)
 	_, _, err := c.comes(claimsOf("1", maya.Email))
 	wantRefusal(t, err, controlapi.CodeForbidden)
 	if n := c.rows("login/") + c.rows("session/"); n != 0 {
@@ -303,7 +304,7 @@ func TestLoginsAreBounded(t *testing.T) {
 	maya := ok[Account](t)(c.Accounts.Ensure(t.Context(), "maya@club.example"))
 	c.change(func(tx *txn) {
 		for n := range maxLogins {
-			programs.Must(t, c.bind(tx, newID(), maya, login{Provider: "gone", Issuer: "https://gone.example", Subject: string(rune('a' + n))}, Asker{}))
+			programs.Must(t, c.bind(tx, anID(), maya, login{Provider: "gone", Issuer: "https://gone.example", Subject: string(rune('a' + n))}, Asker{}))
 		}
 	})
 	_, _, err := c.comes(claimsOf("1", maya.Email))

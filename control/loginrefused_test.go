@@ -34,7 +34,7 @@ func TestProviderWayBackIsRefused(t *testing.T) {
 		"no cookie":              func(kept, to *string) { *kept = "" },
 		"another browser's":      func(kept, to *string) { _, *kept = c.begins() },
 		"a cookie of no sealing": func(kept, to *string) { *kept = strings.Replace(*kept, ".", "A.", 1) },
-		"another state":          func(kept, to *string) { *to = with(*to, "state", newToken()) },
+		"another state":          func(kept, to *string) { *to = with(*to, "state", aSecret()) },
 		"no state":               func(kept, to *string) { *to = with(*to, "state", "") },
 		"another issuer":         func(kept, to *string) { *to = with(*to, "iss", c.other.URL) },
 		"no issuer":              func(kept, to *string) { *to = strings.Replace(*to, "iss=", "as=", 1) },
@@ -89,7 +89,7 @@ func TestProviderTokenIsRefused(t *testing.T) {
 		is   any
 		says string
 	}{
-		"another nonce":          {"nonce", newToken(), wrong},
+		"another nonce":          {"nonce", aSecret(), wrong},
 		"no nonce":               {"nonce", nil, wrong},
 		"another client":         {"aud", "another", wrong},
 		"made for another":       {"azp", "another", wrong},

@@ -16,7 +16,7 @@ func TestProviderSignsOut(t *testing.T) {
 	e := c.owner()
 	programs.Must(t, c.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}))
 	maya := c.joined(e.Computer.ID, "maya@club.example", "app1")
-	epoch := func() int64 { return rowAt[person](c.bench, keyPerson(e.Computer.ID, maya.ID)).Epoch }
+	epoch := func() int64 { return c.rowOf(e.Computer.ID, maya.ID).Epoch }
 	byMail := c.session("", maya.ID)
 	one, two := c.in(claimsOf("1", maya.Email, "sid", "s1")), c.in(claimsOf("1", maya.Email, "sid", "s2"))
 	open := func(token string) bool { _, err := c.Sessions.Of(t.Context(), token); return err == nil }

@@ -120,7 +120,7 @@ func TestNameOfUnknownPastIsFree(t *testing.T) {
 	b := newBench(t, amongOthers)
 	maya := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "nest"))
 	programs.Must(t, b.Computers.Remove(t.Context(), maya.AccountID, "nest"))
-	b.change(func(tx *txn) { tx.delete(keyFormerName("nest")) })
+	b.drop(keyFormerName("nest"))
 	if e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "nest")); e.Computer.Former {
 		t.Errorf("got %+v", e.Computer)
 	}

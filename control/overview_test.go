@@ -175,7 +175,7 @@ func testIndexes(t *testing.T, b *bench) {
 	old := func(i int) string { return fmt.Sprintf("a%04d@before.example", i) }
 	b.change(func(tx *txn) {
 		for i := range before {
-			id := newID()
+			id := anID()
 			tx.put(keyAccountEmail(old(i)), id, 0)
 			tx.put(keyAccount(id), Account{ID: id, Email: old(i)}, 0)
 		}

@@ -268,7 +268,7 @@ func TestPasskeyIsNotAdded(t *testing.T) {
 	wantRefusal(t, add(b.newSession(bobs), state, fresh(as)), controlapi.CodeInvalid)
 	wantRefusal(t, add(b.newSession(maya), state, fresh(as)), controlapi.CodeInvalid)
 	ended := session
-	ended.ID = newID()
+	ended.ID = anID()
 	options, itsState, err := b.Passkeys.BeginAdd(t.Context(), ended)
 	programs.Must(t, err)
 	wantRefusal(t, add(ended, itsState, fresh(as)), controlapi.CodeUnauthorized)

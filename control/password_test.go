@@ -372,7 +372,7 @@ func TestPasswordsAreBounded(t *testing.T) {
 	room := controlapi.MaxPasswordsComputer - k.rows("password/")
 	k.change(func(tx *txn) {
 		for n := range room {
-			row := appPassword{ID: newID(), AccountID: fmt.Sprint("a", n), AppID: "app1"}
+			row := appPassword{ID: anID(), AccountID: fmt.Sprint("a", n), AppID: "app1"}
 			tx.put(keyPassword(k.owner.Computer.ID, row.AccountID, row.ID), row, 0)
 		}
 	})

@@ -47,10 +47,14 @@ func signing(t testing.TB, d document) signer {
 func (b *bench) putSigner(d document) {
 	b.t.Helper()
 	d.Host, d.Read, d.Asked, d.Until = "assistant.example", b.clock.Now(), b.clock.Now(), b.clock.Now().Add(time.Hour)
-	b.change(func(tx *txn) {
-		tx.put(keyClient(signingClient), client{ID: signingClient, Name: "Assistant", RedirectURIs: []string{appRedirect}, Document: &d}, 0)
-	})
+	b.keep(keyClient(signingClient), client{ID: signingClient, Name: "Assistant", RedirectURIs: []string{appRedirect}, Document: &d})
 }
+
+// untilKeysAreRead lets the time go by after which keys are fetched again.
+func (b *bench) untilKeysAreRead() { b.clock.Add(keysAskedEvery) }
+
+// isUnknownKey says whether a signature was refused for its key alone.
+func isUnknownKey(err error) bool { return errors.Is(err, errUnknownKey) }
 
 // signedBy are credentials signed by the key of an algorithm.
 func (b *bench) signedBy(alg string) Credentials {
@@ -77,7 +81,7 @@ func TestClientsThatSign(t *testing.T) {
 	}
 	for what, cred := range map[string]Credentials{
 		"the id alone":                     {ID: signingClient},
-		"a secret":                         {ID: signingClient, Secret: newToken()},
+		"a secret":                         {ID: signingClient, Secret: aSecret()},
 		"an empty assertion":               {ID: signingClient},
 		"a used one":                       good,
 		"another's key":                    s.signedBy("EdDSA"),
@@ -121,12 +125,12 @@ func TestKeysElsewhere(t *testing.T) {
 	wg.Wait()
 	asked(1)
 	for range 5 { // a stranger, or a key that came a moment ago
-		if err := s.authenticate(s.signedBy("EdDSA")); !errors.Is(err, errUnknownKey) {
+		if err := s.authenticate(s.signedBy("EdDSA")); !isUnknownKey(err) {
 			t.Error(err)
 		}
 	}
 	asked(1)
-	s.clock.Add(keysAskedEvery)
+	s.untilKeysAreRead()
 	s.host.set = keySet(t, nil, "ES256", "EdDSA")
 	programs.Must(t, s.authenticate(s.signedBy("ES256")))
 	asked(1)
@@ -137,7 +141,7 @@ func TestKeysElsewhere(t *testing.T) {
 	asked(2)
 	s.clock.Add(time.Hour)
 	s.host.set = keySet(t, nil, "EdDSA") // the other was taken back
-	if err := s.authenticate(s.signedBy("ES256")); !errors.Is(err, errUnknownKey) {
+	if err := s.authenticate(s.signedBy("ES256")); !isUnknownKey(err) {
 		t.Error(err)
 	}
 	asked(3)
@@ -153,7 +157,7 @@ func TestKeysAway(t *testing.T) {
 	s := signing(t, document{JWKSURI: "https://assistant.example/keys"})
 	s.host.err = fmt.Errorf("%w: no answer", clientdoc.ErrAway)
 	wantRefusal(t, s.authenticate(s.signedBy("ES256")), controlapi.CodeUnavailable)
-	s.clock.Add(keysAskedEvery)
+	s.untilKeysAreRead()
 	s.host.err = nil
 	programs.Must(t, s.authenticate(s.signedBy("ES256")))
 	s.host.err = clientdoc.ErrAway
@@ -163,14 +167,14 @@ func TestKeysAway(t *testing.T) {
 	}
 	s.clock.Add(24 * time.Hour)
 	wantRefusal(t, s.authenticate(s.signedBy("ES256")), controlapi.CodeUnavailable)
-	s.clock.Add(keysAskedEvery)
+	s.untilKeysAreRead()
 	s.host.err = nil
 	programs.Must(t, s.authenticate(s.signedBy("ES256")))
 	s.clock.Add(time.Hour)
 	s.host.err = errors.New("its address answers with status 404")
 	wantRefusal(t, s.authenticate(s.signedBy("ES256")), controlapi.CodeUnavailable)
 	for _, set := range []string{`{"keys":7}`, `no JSON`} {
-		s.clock.Add(keysAskedEvery)
+		s.untilKeysAreRead()
 		s.host.set, s.host.err = []byte(set), nil
 		wantRefusal(t, s.authenticate(s.signedBy("ES256")), controlapi.CodeUnavailable)
 	}
@@ -197,23 +201,23 @@ func TestKeysInTheDocument(t *testing.T) {
 		}
 	}
 	publish("ES256")
-	programs.Must(t, b.Clients.Describe(t.Context(), newID(), editorID))
+	programs.Must(t, b.Clients.Describe(t.Context(), anID(), editorID))
 	asked(1)
 	publish("ES256", "EdDSA")
 	for range 3 {
-		if err := by("EdDSA"); !errors.Is(err, errUnknownKey) {
+		if err := by("EdDSA"); !isUnknownKey(err) {
 			t.Error(err)
 		}
 	}
 	asked(0)
-	b.clock.Add(keysAskedEvery)
+	b.untilKeysAreRead()
 	programs.Must(t, by("ES256"))
 	asked(0)
 	programs.Must(t, by("EdDSA"))
 	asked(1)
 	publish("EdDSA")
 	b.clock.Add(time.Hour)
-	if err := by("ES256"); !errors.Is(err, errUnknownKey) {
+	if err := by("ES256"); !isUnknownKey(err) {
 		t.Errorf("one that was taken back: %v", err)
 	}
 	asked(1)
@@ -225,13 +229,13 @@ func TestKeysInTheDocument(t *testing.T) {
 	asked(1)
 	b.clock.Add(time.Second)
 	wantRefusal(t, by("EdDSA"), controlapi.CodeUnavailable)
-	b.clock.Add(keysAskedEvery)
+	b.untilKeysAreRead()
 	e.problem = nil
 	programs.Must(t, by("EdDSA"))
 	b.clock.Add(time.Hour)
 	e.problem = errors.New("its address answers with status 404")
 	wantRefusal(t, by("EdDSA"), controlapi.CodeUnavailable)
-	b.clock.Add(keysAskedEvery)
+	b.untilKeysAreRead()
 	e.problem, e.also = nil, ""
 	wantRefusal(t, by("EdDSA"), controlapi.CodeInvalidClient)
 	asked(3)

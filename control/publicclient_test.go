@@ -22,10 +22,10 @@ func TestPublicClients(t *testing.T) {
 		fine bool
 	}{
 		"the id alone":             {Credentials{ID: public.ID}, true},
-		"a secret that it has not": {Credentials{ID: public.ID, Secret: newToken()}, false},
+		"a secret that it has not": {Credentials{ID: public.ID, Secret: aSecret()}, false},
 		"another's secret":         {Credentials{ID: public.ID, Secret: confidential.Secret}, false},
 		"the id of a confidential": {Credentials{ID: confidential.ID}, false},
-		"of nobody":                {Credentials{ID: newID()}, false},
+		"of nobody":                {Credentials{ID: anID()}, false},
 		"nothing":                  {Credentials{}, false},
 	} {
 		if err := b.Clients.Authenticate(ctx, tt.Credentials); (err == nil) != tt.fine || err != nil && !IsRefusal(err, controlapi.CodeInvalidClient) {
@@ -209,7 +209,7 @@ func TestPublicAndConfidentialKeepApart(t *testing.T) {
 
 	// Without an id, a token does not say whose it is to one that proves nothing.
 	tokens := one.granted(owner, "maya")
-	for _, cred := range []Credentials{{}, {Secret: newToken()}} {
+	for _, cred := range []Credentials{{}, {Secret: aSecret()}} {
 		_, err := b.Grants.Refresh(t.Context(), cred, tokens.Refresh)
 		wantRefusal(t, err, controlapi.CodeInvalidClient)
 	}
@@ -240,12 +240,12 @@ func TestClientRevokes(t *testing.T) {
 		head, rest, _ := strings.Cut(tokens.Access, ".")
 		for _, no := range []string{
 			used.Refresh, tokens.Refresh + "A", tokens.Refresh[:len(tokens.Refresh)-1], forged, head + ".e30." + rest, "", "x", "a.b.c",
-			strings.SplitN(tokens.Refresh, ".", 2)[0] + "." + newToken(),
+			strings.SplitN(tokens.Refresh, ".", 2)[0] + "." + aSecret(),
 		} {
 			revoke(c, no)
 		}
 		revoke(other, of(tokens))
-		wantRefusal(t, b.Grants.Revoke(t.Context(), Credentials{ID: c.ID, Secret: newToken()}, of(tokens)), controlapi.CodeInvalidClient)
+		wantRefusal(t, b.Grants.Revoke(t.Context(), Credentials{ID: c.ID, Secret: aSecret()}, of(tokens)), controlapi.CodeInvalidClient)
 		wantRefusal(t, b.Grants.Revoke(t.Context(), Credentials{ID: c.ID}, of(tokens)), controlapi.CodeInvalidClient)
 		tokens = ok[Tokens](t)(c.use(tokens.Refresh))
 

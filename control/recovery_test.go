@@ -50,7 +50,7 @@ func TestMailSignsNobodyIn(t *testing.T) {
 	b := newBench(t)
 	maya := Account{ID: b.owner().AccountID, Email: "maya@example.com"}
 	b.run()
-	byMail := Session{ID: newID(), Account: maya, Proof: controlapi.ProofMail, Proven: b.clock.Now()}
+	byMail := Session{ID: anID(), Account: maya, Proof: controlapi.ProofMail, Proven: b.clock.Now()}
 	_, err := b.Recovery.MakeCodes(t.Context(), byMail, true, Asker{})
 	wantRefusal(t, err, controlapi.CodeForbidden) // no passkey
 	browser, link, digits := b.begin(maya.Email, 1)
@@ -140,7 +140,7 @@ func TestInvitationWithMailOff(t *testing.T) {
 		t.Errorf("%d sessions were opened", n-sessions-2)
 	}
 	accepted := ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), link, in.Token, home))
-	if accepted.Token != "" || rowAt[person](b, keyPerson(e.Computer.ID, invited.AccountID)).Status != controlapi.PersonActive {
+	if accepted.Token != "" || b.rowOf(e.Computer.ID, invited.AccountID).Status != controlapi.PersonActive {
 		t.Errorf("accepted: %+v", accepted)
 	}
 }
@@ -349,10 +349,8 @@ func TestPasskeyThatWasNotTheOwners(t *testing.T) {
 	}
 	other := b.passkey(maya)
 	in, theirs := ok[SignedIn](t)(b.uses(p)), b.strongly(p)
-	b.change(func(tx *txn) {
-		programs.Must(t, b.bind(tx, newID(), maya, login{Issuer: "https://id.example", Subject: "theirs"}, Asker{}))
-	})
-	epoch := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch
+	b.bound(maya, login{Issuer: "https://id.example", Subject: "theirs"})
+	epoch := b.rowOf(e.Computer.ID, maya.ID).Epoch
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), his.Computer.ID, controlapi.EndPasskey{ID: added[0].ID}))
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndPasskey{ID: "none"}))
 	ok[Session](t)(b.Sessions.Of(t.Context(), in.Token))
@@ -377,7 +375,7 @@ func TestPasskeyThatWasNotTheOwners(t *testing.T) {
 		t.Errorf("%d logins are left", n)
 	}
 	account := ok[Account](t)(b.Accounts.ByEmail(t.Context(), maya.Email))
-	if now := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch; account.MailOff || now <= epoch || b.subjects("Somebody else was in your account") != 1 {
+	if now := b.rowOf(e.Computer.ID, maya.ID).Epoch; account.MailOff || now <= epoch || b.subjects("Somebody else was in your account") != 1 {
 		t.Errorf("%+v, epoch %d after %d", account, now, epoch)
 	}
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndPasskey{ID: added[0].ID}))

@@ -86,8 +86,7 @@ func TestKeysAreReadWhereNewsIsMissed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	missed := false
-	b.cfg.Missed = func() bool { return missed }
-	other := b.node()
+	other := b.node(func(c *Config) { c.Missed = func() bool { return missed } })
 	programs.Must(t, b.Keys.RotateNow(t.Context()))
 	for _, missed = range []bool{false, true} {
 		m := missing{read: time.Now().Add(-readMissedEvery)}

@@ -206,7 +206,7 @@ func TestFirstReportMakesNoRow(t *testing.T) {
 	}
 	without := newBench(t)
 	older := without.owner()
-	without.change(func(tx *txn) { tx.delete(keyComputerApps(older.Computer.ID), keyComputerKnocks(older.Computer.ID)) })
+	without.drop(keyComputerApps(older.Computer.ID), keyComputerKnocks(older.Computer.ID))
 	if s := ok[controlapi.Snapshot](t)(without.Agents.Snapshot(t.Context(), older.Computer.ID)); s.Reported != blank.Reported || s.Knocking != blank.Knocking {
 		t.Errorf("without the rows %q and %q are reported, with them %q and %q", s.Reported, s.Knocking, blank.Reported, blank.Knocking)
 	}

@@ -365,7 +365,7 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 		return nil, l.Clients.MayDescribe(ctx, editorID)
 	},
 	"Clients.Describe": func(l *lived, ctx context.Context) (any, error) {
-		return nil, l.Clients.Describe(ctx, newID(), "https://"+editorHost+"/new")
+		return nil, l.Clients.Describe(ctx, anID(), "https://"+editorHost+"/new")
 	},
 	"Clients.List":   func(l *lived, ctx context.Context) (any, error) { return l.Clients.List(ctx) },
 	"Clients.Rotate": func(l *lived, ctx context.Context) (any, error) { return l.Clients.Rotate(ctx, l.client.ID) },
@@ -375,7 +375,7 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 		return nil, l.Clients.Authenticate(ctx, l.client.Credentials)
 	},
 	"Clients.Authenticate, by an assertion": func(l *lived, ctx context.Context) (any, error) {
-		l.clock.Add(keysAskedEvery)
+		l.untilKeysAreRead()
 		return nil, l.Clients.Authenticate(ctx, l.signedBy("ES256"))
 	},
 

@@ -52,7 +52,7 @@ func newSuspended(t *testing.T) *suspended {
 		Host: "notes.maya.localhost:8443", State: "state", Challenge: challengeOf(proof)}
 	b.change(func(tx *txn) {
 		p, _ := get[person](tx, keyPerson(s.computer, s.bob.ID))
-		programs.Must(t, tx.putPassword(s.computer, appPassword{ID: newID(), AccountID: s.bob.ID, AppID: "n1", Hash: "hash", InvitedAt: p.InvitedAt}))
+		programs.Must(t, tx.putPassword(s.computer, appPassword{ID: anID(), AccountID: s.bob.ID, AppID: "n1", Hash: "hash", InvitedAt: p.InvitedAt}))
 	})
 	s.before = s.snapshot()
 	return s
@@ -196,7 +196,7 @@ func TestSuspendedBeforeTheyCame(t *testing.T) {
 	ok[Suspension](t)(s.Suspensions.Suspend(t.Context(), SuspendDomain, "example.net", "test", "op"))
 	late := ok[controlapi.Enrolled](t)(s.Computers.Ensure(t.Context(), "dora@example.net", "dora"))
 	since := func() (computer, owner time.Time) {
-		return late.Computer.Suspended, rowAt[person](s.bench, keyPerson(late.Computer.ID, late.AccountID)).Suspended
+		return late.Computer.Suspended, s.rowOf(late.Computer.ID, late.AccountID).Suspended
 	}
 	if c, owner := since(); c.IsZero() || owner.IsZero() {
 		t.Errorf("suspended since %v, and its owner since %v", c, owner)
@@ -274,9 +274,7 @@ func TestSuspendedAtOtherNodes(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.SharedStore, c.OnSuspended = true, there.told })
 	b.run()
 	e := b.owner()
-	apart := b.cfg
-	apart.OnSuspended = nil
-	other := ok[*Service](t)(New(apart))
+	other := b.node(func(c *Config) { c.OnSuspended = nil })
 	ok[Suspension](t)(other.Suspensions.Suspend(t.Context(), SuspendAccount, e.AccountID, "test", "op"))
 	b.Agents.Heard([]string{e.Computer.ID})
 	programs.Eventually(t, "the other node cuts", func() bool { return there.cut(e.Computer.ID) })

@@ -22,7 +22,7 @@ func TestSnapshotSaysEverything(t *testing.T) {
 		s.Billing != (controlapi.Billing{Plan: "self-hosted", Standing: "good"}) {
 		t.Errorf("the snapshot is %+v", s)
 	}
-	other := b.cfg
+	other := b.made
 	other.Relays = []controlapi.Relay{{Address: "127.0.0.1:9443", ServerName: "control.localhost"}}
 	moved := ok[controlapi.Snapshot](t)(ok[*Service](t)(New(other)).Agents.Snapshot(t.Context(), e.Computer.ID))
 	if moved.Version == s.Version {
@@ -160,7 +160,7 @@ func TestNewRefuses(t *testing.T) {
 		"same host": func(c *Config) { c.AuthHost = c.Domain },
 		"bad port":  func(c *Config) { c.PublicPort = 70000 },
 	} {
-		cfg := b.cfg
+		cfg := b.made
 		change(&cfg)
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s is taken", name)
@@ -195,7 +195,7 @@ func noSignInIsLost(t *testing.T) {
 			if n == 30 {
 				cancel()
 			}
-			_, err := b.SignIn.Begin(t.Context(), newID()+"@example.com", Browser{Client: network(n)}, "")
+			_, err := b.SignIn.Begin(t.Context(), anID()+"@example.com", Browser{Client: network(n)}, "")
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

@@ -26,14 +26,14 @@ func TestUsage(t *testing.T) {
 	if len(days()) != 0 {
 		t.Error("it is written at once")
 	}
-	b.Usage.flush(ctx)
+	writes := func(node *Service) { node.Usage.flush(ctx) }
+	writes(b.Service)
 	b.Usage.Count(id, 1, 2)
-	b.Usage.flush(ctx)
-	b.cfg.Node = "two"
-	two := b.node()
+	writes(b.Service)
+	two := b.node(func(c *Config) { c.Node = "two" })
 	two.Usage.Count(id, 10, 20)
 	two.Usage.Count("nobody", 1, 1)
-	two.Usage.flush(ctx)
+	writes(two)
 	want := UsageDay{"2026-11-20", 3, 111, 2022}
 	if got := days(); len(got) != 1 || got[0] != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -44,21 +44,21 @@ func TestUsage(t *testing.T) {
 	b.noneLeft("usage/nobody/")
 
 	away, during := errors.New("away"), func() {}
-	failing := programs.Got(New(Config{Store: kvFailing{b.store, &away, func() { during() }}, Naming: b.cfg.Naming, Mail: b.outbox, Now: b.clock.Now, Node: "three"}))(t)
+	failing := programs.Got(New(Config{Store: kvFailing{b.store, &away, func() { during() }}, Naming: b.made.Naming, Mail: b.outbox, Now: b.clock.Now, Node: "three"}))(t)
 	away = kv.ErrUnavailable
 	during = func() { failing.Usage.Count(id, 0, 0) } // who comes while it fails
 	failing.Usage.Count(id, 1, 1)
-	failing.Usage.flush(ctx)
+	writes(failing)
 	during, away = func() {}, nil
-	failing.Usage.flush(ctx)
-	failing.Usage.flush(ctx)
+	writes(failing)
+	writes(failing)
 	if got := days(); got[0].Visits != 5 {
 		t.Errorf("with those of when the store was away: %+v", got)
 	}
 
 	b.clock.Add((UsageDays - 1) * 24 * time.Hour)
 	b.Usage.Count(id, 1, 1)
-	b.Usage.flush(ctx)
+	writes(b.Service)
 	if got := days(); len(got) != 2 || got[1] != (UsageDay{"2026-11-20", 5, 112, 2023}) {
 		t.Errorf("89 days later: %+v", got)
 	}
@@ -113,7 +113,7 @@ func TestUsageIsBounded(t *testing.T) {
 		t.Errorf("4000 visits are %+v", got)
 	}
 	for range maxUsagePending + 10 {
-		b.Usage.Count(newID(), 1, 1)
+		b.Usage.Count(anID(), 1, 1)
 	}
 	if n := len(b.Usage.pending); n != maxUsagePending || b.Usage.lost != 10 {
 		t.Errorf("%d wait, %d are lost", n, b.Usage.lost)

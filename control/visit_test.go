@@ -371,7 +371,7 @@ func TestRedeemRefuses(t *testing.T) {
 	b.clock.Add(60 * time.Second)
 	wantRefusal(t, redeem(me, r), controlapi.CodeInvalidGrant)
 
-	for _, r := range []controlapi.Redeem{{}, {Code: newToken()}, {Code: newToken(), CodeVerifier: theVerifier, RedirectURI: callback}} {
+	for _, r := range []controlapi.Redeem{{}, {Code: aSecret()}, {Code: aSecret(), CodeVerifier: theVerifier, RedirectURI: callback}} {
 		wantRefusal(t, redeem(me, r), controlapi.CodeInvalidGrant)
 	}
 }

@@ -30,8 +30,8 @@ func TestStrangersChangeTheirOwnAlone(t *testing.T) {
 		by   Caller
 		may  bool
 	}{
-		{"a new name", stored{}, alice, true},
-		{"a new name of nobody known", stored{}, unknown, true},
+		{"a new name", none, alice, true},
+		{"a new name of nobody known", none, unknown, true},
 		{"another's request", row(agentapi.StatusPending, "", ""), alice, false},
 		{"another's request for a program of this user", row(agentapi.StatusPending, "", "1001"), alice, false},
 		{"its own request", row(agentapi.StatusPending, "1001", ""), alice, true},

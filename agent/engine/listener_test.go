@@ -84,7 +84,7 @@ func TestS1S2AnotherUsersListenerWaits(t *testing.T) {
 			if held := out.App.Approved; held == nil || !held.OtherUser || held.LocalPort != 8000 || held.Listener != tt.approved || out.App.Listener != tt.now {
 				t.Errorf("%s, %s: asks with %+v, held %+v", tt.what, e.Kind, out.App, out.App.Approved)
 			}
-			back, err := next(out.stored, event{Kind: "publish", Label: "Notes", Port: 8000, Listener: tt.approved, Listening: true, Own: ownUsers})
+			back, err := next(out.stored, asks("Notes", 8000, tt.approved))
 			if err != nil || back.App.Status != agentapi.StatusLive || back.App.Approved != nil {
 				t.Errorf("%s, %s: the approved one is back: %+v, %v", tt.what, e.Kind, back.App, err)
 			}
@@ -105,8 +105,8 @@ func TestADeadPortIsNobodys(t *testing.T) {
 // might have moved before.
 func TestPushedAsideComesBackElsewhere(t *testing.T) {
 	t.Parallel()
-	out, _ := next(approvedOn(ada), event{Kind: "found", Port: 8000, Listener: eve, Listening: true, Own: ownUsers})
-	back := event{Kind: "publish", Label: "Notes", Port: 8001, Listener: ada, Listening: true, Own: ownUsers}
+	out, _ := next(approvedOn(ada), comes(8000, eve))
+	back := asks("Notes", 8001, ada)
 	if moved, err := next(out.stored, back); err != nil || moved.App.Status != agentapi.StatusLive {
 		t.Errorf("%+v, %v", moved.App, err)
 	}

@@ -32,11 +32,13 @@ func TestNextTable(t *testing.T) {
 		return stored{App: &app}
 	}
 	seen := func(tcp bool) event {
-		return event{Kind: "approve", At: at, NewID: "id-1", Seen: &agentapi.Seen{Label: "Notes", LocalPort: 8000, TCP: tcp}}
+		e := approves("id-1").when(at)
+		e.Seen = &agentapi.Seen{Label: "Notes", LocalPort: 8000, TCP: tcp}
+		return e
 	}
-	none, pending, live, revoked := stored{}, row(agentapi.StatusPending), row(agentapi.StatusLive), row(agentapi.StatusStopped)
-	ask := event{Kind: "publish", At: at, Label: "Notes", Port: 8000}
-	askOther := event{Kind: "publish", At: at, Label: "Diary", Port: 8001}
+	pending, live, revoked := row(agentapi.StatusPending), row(agentapi.StatusLive), row(agentapi.StatusStopped)
+	ask := asks("Notes", 8000).when(at)
+	askOther := asks("Diary", 8001).when(at)
 	for _, tt := range []struct {
 		name    string
 		now     stored
@@ -54,9 +56,9 @@ func TestNextTable(t *testing.T) {
 		{name: "none, revoke", now: none, event: on("revoke"), code: agentapi.CodeNotFound},
 		{name: "none, unmute", now: none, event: on("unmute"), code: agentapi.CodeNotFound},
 		{name: "pending, publish again", now: pending, event: askOther, want: "pending"},
-		{name: "pending, approve", now: pending, event: event{Kind: "approve", At: at, NewID: "id-1"}, want: "live"},
+		{name: "pending, approve", now: pending, event: approves("id-1").when(at), want: "live"},
 		{name: "pending, approve with a label taken meanwhile", now: pending, event: event{Kind: "approve", At: at, LabelTaken: true}, want: "pending", code: agentapi.CodeConflict},
-		{name: "pending, deny", now: pending, event: event{Kind: "deny", At: at}, want: ""},
+		{name: "pending, deny", now: pending, event: on("deny").when(at), want: ""},
 		{name: "pending, withdraw", now: pending, event: on("withdraw"), want: ""},
 		{name: "pending, pause", now: pending, event: on("pause"), want: "pending", code: agentapi.CodeConflict},
 		{name: "pending, revoke", now: pending, event: on("revoke"), want: "pending", code: agentapi.CodeConflict},
@@ -64,12 +66,12 @@ func TestNextTable(t *testing.T) {
 		{name: "live, publish, other label and port", now: live, event: askOther, want: "live", notices: []string{"renamed", "port-changed"}},
 		{name: "live, publish, label of another", now: live, event: event{Kind: "publish", At: at, Label: "Photos", Port: 1, LabelTaken: true}, want: "live", code: agentapi.CodeConflict},
 		{name: "live, withdraw", now: live, event: on("withdraw"), want: "revoked", gone: "id-1"},
-		{name: "live, approve", now: live, event: event{Kind: "approve", NewID: "id-2"}, want: "live"},
+		{name: "live, approve", now: live, event: approves("id-2"), want: "live"},
 		{name: "live, deny", now: live, event: on("deny"), want: "live", code: agentapi.CodeConflict},
 		{name: "live, pause", now: live, event: on("pause"), want: "live", gone: "id-1"},
 		{name: "live, revoke", now: live, event: on("revoke"), want: "", gone: "id-1"},
 		{name: "revoked, publish", now: revoked, event: ask, want: "live"},
-		{name: "revoked, publish, other port", now: revoked, event: event{Kind: "publish", At: at, Label: "Notes", Port: 9000}, want: "live", notices: []string{"port-changed"}},
+		{name: "revoked, publish, other port", now: revoked, event: asks("Notes", 9000).when(at), want: "live", notices: []string{"port-changed"}},
 		{name: "revoked, withdraw", now: revoked, event: on("withdraw"), want: "revoked"},
 		{name: "revoked, approve", now: revoked, event: on("approve"), want: "revoked", code: agentapi.CodeConflict},
 		{name: "revoked, deny", now: revoked, event: on("deny"), want: "revoked", code: agentapi.CodeConflict},
@@ -79,8 +81,8 @@ func TestNextTable(t *testing.T) {
 		{name: "pending, resume", now: pending, event: on("resume"), want: "pending", code: agentapi.CodeConflict},
 		{name: "live, end that was moved meanwhile", now: live, event: on("end"), want: "live"},
 		{name: "pending, end", now: pending, event: on("end"), want: "pending"},
-		{name: "live, end", now: ending(live), event: event{Kind: "end", At: at}, want: "", gone: "id-1", notices: []string{"ended"}},
-		{name: "revoked, end", now: ending(revoked), event: event{Kind: "end", At: at}, want: "", gone: "id-1", notices: []string{"ended"}},
+		{name: "live, end", now: ending(live), event: on("end").when(at), want: "", gone: "id-1", notices: []string{"ended"}},
+		{name: "revoked, end", now: ending(revoked), event: on("end").when(at), want: "", gone: "id-1", notices: []string{"ended"}},
 		{name: "pending for TCP, withdraw", now: byTCP(pending), event: on("withdraw"), want: "pending", code: agentapi.CodeConflict},
 		{name: "live for TCP, withdraw", now: byTCP(live), event: on("withdraw"), want: "live", code: agentapi.CodeConflict},
 		{name: "revoked for TCP, withdraw", now: byTCP(revoked), event: on("withdraw"), want: "revoked", code: agentapi.CodeConflict},
@@ -165,24 +167,24 @@ func TestDenialsKeepQuiet(t *testing.T) {
 		}
 		return out.stored
 	}
-	ask := func(at time.Time) event { return event{Kind: "publish", At: at, Label: "Notes", Port: 8000} }
-	row := step(stored{}, ask(at))
+	ask := func(at time.Time) event { return asks("Notes", 8000).when(at) }
+	row := step(none, ask(at))
 	if row.App.Quiet {
 		t.Fatal("the first request is quiet")
 	}
-	row = step(step(row, event{Kind: "deny", At: at}), ask(at.Add(9*time.Minute)))
+	row = step(step(row, on("deny").when(at)), ask(at.Add(9*time.Minute)))
 	if !row.App.Quiet {
 		t.Fatal("heard nine minutes after a denial")
 	}
 	if row = step(row, ask(at.Add(10*time.Minute))); row.App.Quiet {
 		t.Fatal("not heard ten minutes after a denial")
 	}
-	row = step(step(row, event{Kind: "deny", At: at.Add(11 * time.Minute)}), ask(at.Add(24*time.Hour)))
+	row = step(step(row, on("deny").when(at.Add(11*time.Minute))), ask(at.Add(24*time.Hour)))
 	if !row.App.Quiet {
 		t.Fatal("heard a day after the second denial")
 	}
 	// Approved it is as if it had never been denied, also after it was revoked.
-	approved := step(row, event{Kind: "approve", At: at.Add(25 * time.Hour), NewID: "id"})
+	approved := step(row, approves("id").when(at.Add(25*time.Hour)))
 	if approved.App.Quiet || approved.Denial != nil {
 		t.Errorf("approving left %+v, denied %+v", approved.App, approved.Denial)
 	}
@@ -193,9 +195,6 @@ func TestDenialsKeepQuiet(t *testing.T) {
 		t.Fatalf("unmuting left %+v", row)
 	}
 }
-
-// on is an event that needs nothing but its kind.
-func on(kind kind) event { return event{Kind: kind} }
 
 func statusOf(r stored) agentapi.Status {
 	if r.App == nil {

@@ -157,7 +157,7 @@ func TestOnlyPasskeyClosesWhoIsIn(t *testing.T) {
 func TestAskAgain(t *testing.T) {
 	t.Parallel()
 	was := store.App{ID: "id-1", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusLive, Paused: true}
-	ask := event{Kind: "publish", Label: "Diary", Port: 9000, AskAgain: true}
+	ask := asksAgain("Diary", 9000)
 	out, err := next(stored{App: &was}, ask)
 	if err != nil || out.App.Status != agentapi.StatusPending || out.Gone != "id-1" || out.App.ID != "id-1" || out.App.LocalPort != 9000 {
 		t.Fatalf("%+v, %v", out.App, err)
@@ -169,13 +169,13 @@ func TestAskAgain(t *testing.T) {
 		label  string
 		port   int
 	}{
-		"approve":                          {event{Kind: "approve", NewID: "id-2"}, agentapi.StatusLive, "Diary", 9000},
+		"approve":                          {approves("id-2"), agentapi.StatusLive, "Diary", 9000},
 		"deny":                             {on("deny"), agentapi.StatusStopped, "Notes", 8000},
 		"withdraw":                         {on("withdraw"), agentapi.StatusStopped, "Notes", 8000},
 		"revoke":                           {on("revoke"), "", "", 0},
-		"back at its port":                 {event{Kind: "publish", Label: "Diary", Port: 8000, AskAgain: true}, agentapi.StatusLive, "Diary", 8000},
-		"another port":                     {event{Kind: "publish", Label: "Diary", Port: 9001, AskAgain: true}, agentapi.StatusPending, "Diary", 9001},
-		"another, with the setting off":    {event{Kind: "publish", Label: "Diary", Port: 9001}, agentapi.StatusPending, "Diary", 9001},
+		"back at its port":                 {asksAgain("Diary", 8000), agentapi.StatusLive, "Diary", 8000},
+		"another port":                     {asksAgain("Diary", 9001), agentapi.StatusPending, "Diary", 9001},
+		"another, with the setting off":    {asks("Diary", 9001), agentapi.StatusPending, "Diary", 9001},
 		"approve what is not there to see": {event{Kind: "approve", Seen: &agentapi.Seen{Label: "Notes", LocalPort: 8000}}, agentapi.StatusPending, "Diary", 9000},
 	} {
 		out, err := next(asking, tt.event)
@@ -191,7 +191,7 @@ func TestAskAgain(t *testing.T) {
 			t.Errorf("%s: the approval is for %+v by now", what, out.App.Approved)
 		}
 	}
-	if out, err = next(stored{App: &was}, event{Kind: "publish", Label: "Diary", Port: 8000, AskAgain: true}); err != nil || statusOf(out.stored) != agentapi.StatusLive {
+	if out, err = next(stored{App: &was}, asksAgain("Diary", 8000)); err != nil || statusOf(out.stored) != agentapi.StatusLive {
 		t.Errorf("the same port: %+v, %v", out.App, err)
 	}
 	denied, _ := next(asking, on("deny"))

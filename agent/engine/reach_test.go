@@ -214,14 +214,14 @@ func TestKeys(t *testing.T) {
 		out := programs.Got(next(now, e))(t)
 		return out.stored
 	}
-	if now := step(pinned(""), event{Kind: "key", Key: "k1"}); now.App.Key != "k1" || now.App.Status != agentapi.StatusLive {
+	if now := step(pinned(""), shows("k1")); now.App.Key != "k1" || now.App.Status != agentapi.StatusLive {
 		t.Errorf("the first: %+v", now.App)
 	}
-	asks, err := next(pinned("k1"), event{Kind: "key", Key: "k2"})
-	if err != nil || asks.App.Status != agentapi.StatusPending || asks.Gone != "id-1" || asks.App.Approved.Key != "k1" || !asks.App.Approved.OtherKey || asks.App.Approved.OtherUser {
-		t.Fatalf("another: %+v, %v", asks, err)
+	other, err := next(pinned("k1"), shows("k2"))
+	if err != nil || other.App.Status != agentapi.StatusPending || other.Gone != "id-1" || other.App.Approved.Key != "k1" || !other.App.Approved.OtherKey || other.App.Approved.OtherUser {
+		t.Fatalf("another: %+v, %v", other, err)
 	}
-	again := step(asks.stored, event{Kind: "publish", Label: "Notes", Port: 8000, Listener: ada, Listening: true, Own: ownUsers})
+	again := step(other.stored, asks("Notes", 8000, ada))
 	if again.App.Status != agentapi.StatusPending || !again.App.Approved.OtherKey || again.App.Key != "k2" {
 		t.Errorf("published again: %+v", again.App)
 	}
@@ -231,17 +231,17 @@ func TestKeys(t *testing.T) {
 	if now := step(again, on("deny")); now.App.Key != "k1" || now.App.Status != agentapi.StatusStopped {
 		t.Errorf("no: %+v", now.App)
 	}
-	if now := step(pinned("k1"), event{Kind: "choose", Change: func(o *agentapi.AppOptions) { o.Pin = false }}); now.App.Key != "" {
+	if now := step(pinned("k1"), chooses(func(o *agentapi.AppOptions) { o.Pin = false })); now.App.Key != "" {
 		t.Errorf("not pinned any more: %+v", now.App)
 	}
 	choose := func(now stored, pin bool) stored {
-		return step(now, event{Kind: "choose", Change: func(o *agentapi.AppOptions) { o.Pin = pin }})
+		return step(now, chooses(func(o *agentapi.AppOptions) { o.Pin = pin }))
 	}
 	forgot := choose(choose(again, false), true)
 	if now := step(forgot, on("deny")); now.App.Key != "" || forgot.App.Status != agentapi.StatusPending {
 		t.Errorf("pinned anew: %+v, denied %+v", forgot.App, now.App)
 	}
-	if now := step(choose(again, false), event{Kind: "publish", Label: "Notes", Port: 8000, Listener: ada, Listening: true, Own: ownUsers}); now.App.Status != agentapi.StatusLive || now.App.Key != "" {
+	if now := step(choose(again, false), asks("Notes", 8000, ada)); now.App.Status != agentapi.StatusLive || now.App.Key != "" {
 		t.Errorf("not pinned any more, published again: %+v", now.App)
 	}
 	if again.App.Approved.Key != "k1" || !again.App.Approved.OtherKey {
@@ -249,10 +249,10 @@ func TestKeys(t *testing.T) {
 	}
 	loose := pinned("")
 	loose.App.Options.Pin = false
-	if now := step(loose, event{Kind: "key", Key: "k1"}); now.App.Key != "" {
+	if now := step(loose, shows("k1")); now.App.Key != "" {
 		t.Errorf("kept without being asked to: %+v", now.App)
 	}
-	moved := step(pinned("k1"), event{Kind: "found", Port: 8000, Listener: eve, Listening: true, Own: ownUsers})
+	moved := step(pinned("k1"), comes(8000, eve))
 	if now := step(moved, event{Kind: "approve", Port: 8000, Listener: eve, Listening: true, Own: ownUsers}); now.App.Key != "" {
 		t.Errorf("another user's program was approved, and keeps the key %q", now.App.Key)
 	}

@@ -99,24 +99,24 @@ func TestShareRefuses(t *testing.T) {
 		e    event
 		code agentapi.Code
 	}{
-		"another program than was seen": {stored{}, seenOther, agentapi.CodeConflict},
-		"another user's program":        {stored{}, others, agentapi.CodeForbidden},
-		"a program nobody can see":      {stored{}, unknown, agentapi.CodeForbidden},
-		"a label that is taken":         {stored{}, taken, agentapi.CodeConflict},
-		"somebody came meanwhile":       {stored{}, later, agentapi.CodeConflict},
+		"another program than was seen": {none, seenOther, agentapi.CodeConflict},
+		"another user's program":        {none, others, agentapi.CodeForbidden},
+		"a program nobody can see":      {none, unknown, agentapi.CodeForbidden},
+		"a label that is taken":         {none, taken, agentapi.CodeConflict},
+		"somebody came meanwhile":       {none, later, agentapi.CodeConflict},
 		"a request that waits":          {pending, shareOf(3000, "Shop", ada), agentapi.CodeConflict},
 		"what is not shared":            {approvedOn(ada), on("unshare"), agentapi.CodeConflict},
-		"what is not there":             {stored{}, on("unshare"), agentapi.CodeNotFound},
+		"what is not there":             {none, on("unshare"), agentapi.CodeNotFound},
 	} {
 		out, err := next(tt.now, tt.e)
 		if agentapi.CodeOf(err) != tt.code || !reflect.DeepEqual(out.stored, tt.now) {
 			t.Errorf("%s: %v, %+v", what, err, out.stored)
 		}
 	}
-	if out, err := next(stored{}, allowed); err != nil || out.App.ApprovedFor.ID != "1001" {
+	if out, err := next(none, allowed); err != nil || out.App.ApprovedFor.ID != "1001" {
 		t.Errorf("another user's program, allowed: %+v, %v", out.App, err)
 	}
-	if out, err := next(stored{}, shareOf(3000, "Shop", unseen)); err != nil || out.App.ApprovedFor.ID != "1000" {
+	if out, err := next(none, shareOf(3000, "Shop", unseen)); err != nil || out.App.ApprovedFor.ID != "1000" {
 		t.Errorf("before anybody listens: %+v, %v", out.App, err)
 	}
 	kept := shareOf(3000, "Shop", ada)

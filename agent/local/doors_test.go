@@ -16,7 +16,7 @@ func TestTheDarkTellsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	programs.Got(s.house.owner.GoDark(t.Context()))(t)
-	root := s.agent.Account().Host
+	root := s.account().Host
 	stranger := s.house.browser(t)
 	var first string
 	for _, name := range []string{"nothing.", "notes.", "photos.", "portal.", ""} {
@@ -57,7 +57,7 @@ func TestPausedPage(t *testing.T) {
 	if page, err = s.house.browser(t).Open(t.Context(), "https://"+s.browser.host+"/"); err != nil || strings.Contains(page.Body, "paused") || page.URL.Host == s.browser.host {
 		t.Errorf("a stranger sees %+v, %v", page, err)
 	}
-	if page, err = s.bob.Open(t.Context(), "https://"+s.agent.Account().Host+"/"); err != nil || page.Status != http.StatusOK ||
+	if page, err = s.bob.Open(t.Context(), "https://"+s.account().Host+"/"); err != nil || page.Status != http.StatusOK ||
 		strings.Contains(page.Body, "Notes") || !strings.Contains(page.Body, "Photos") {
 		t.Errorf("the launcher: %+v, %v", page, err)
 	}
@@ -89,7 +89,7 @@ func TestActivityOfVisits(t *testing.T) {
 	for _, l := range lines {
 		got[l.Email+" "+l.App+" "+l.Kind+" "+l.By]++
 	}
-	maya := s.agent.Account().Email
+	maya := s.account().Email
 	for _, want := range []string{bobEmail + " Notes opened ", bobEmail + " Photos opened ", maya + " Notes opened "} {
 		if got[want] != 1 {
 			t.Errorf("%q is there %d times", want, got[want])

@@ -16,14 +16,14 @@ func TestForgetPeople(t *testing.T) {
 	cfg := configOf(dir)
 	cfg.HTTPS = https
 	r := start(t, cfg)
-	owner := r.agent.Account().AccountID
+	owner := r.account().AccountID
 	programs.Eventually(t, "bob is invited to an app", func() bool { // which the agent's own first report takes away
 		apps := controlapi.Apps{Apps: []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}}
 		programs.Must(t, r.controlPlane.Service.Agents.PutApps(t.Context(), r.controlPlane.computerID, apps))
 		_, err := r.controlPlane.Service.People.Invite(t.Context(), r.controlPlane.computerID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"a1"}})
 		return err == nil
 	})
-	r.allowClient(t, r.agent.Account().Email)
+	r.allowClient(t, r.account().Email)
 	programs.Must(t, r.end())
 	cfg = configOf(dir)
 	cfg.HTTPS, cfg.ForgetPeople = https, true

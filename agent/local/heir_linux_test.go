@@ -173,7 +173,7 @@ func (h *house) mortalOn(t *testing.T, address string) (end, start func()) {
 // theOwner is a browser that is signed in at notes as the owner.
 func (h *house) theOwner(t *testing.T, address string) (get func(want int, body string)) {
 	t.Helper()
-	browser, account := h.browser(t), h.agent.Account()
+	browser, account := h.browser(t), h.account()
 	if page, err := browser.SignIn(t.Context(), address, account.Email, h.mails); err != nil || page.Body != "the app" {
 		t.Fatalf("%+v, %v", page, err)
 	}

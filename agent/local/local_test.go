@@ -97,7 +97,7 @@ func (h *house) publish(t *testing.T) (address string) {
 // known are the names of the live apps that the control plane knows of.
 func (h *house) known(t *testing.T) (names []string) {
 	t.Helper()
-	account := programs.Got(h.controlPlane.Service.Accounts.ByEmail(t.Context(), h.agent.Account().Email))(t)
+	account := programs.Got(h.controlPlane.Service.Accounts.ByEmail(t.Context(), h.account().Email))(t)
 	memberships := programs.Got(h.controlPlane.Service.People.Memberships(t.Context(), account.ID))(t)
 	for _, app := range memberships[0].Apps {
 		name, _, _ := strings.Cut(app.Host, ".")
@@ -121,7 +121,7 @@ func (h *house) joined(t *testing.T, email string, labels ...string) controlapi.
 
 func (h *house) computerID(t *testing.T) string {
 	t.Helper()
-	c := programs.Got(h.controlPlane.Service.Computers.ByName(t.Context(), h.agent.Account().Name))(t)
+	c := programs.Got(h.controlPlane.Service.Computers.ByName(t.Context(), h.account().Name))(t)
 	return c.ID
 }
 
@@ -132,7 +132,7 @@ func (h *house) await(t *testing.T, done func() bool) {
 }
 
 func (h *house) browser(t *testing.T) *visitor.Visitor {
-	v := visitor.New(h.controlPlane.ca.Pool())
+	v := visitor.New(h.roots())
 	t.Cleanup(v.Close)
 	return v
 }

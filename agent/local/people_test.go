@@ -128,7 +128,7 @@ func TestSpec(t *testing.T) {
 	// Attack: invite with it, at the control plane and at the app's own address.
 	t.Run("M13_only_the_owner_invites", func(t *testing.T) {
 		joined(t)
-		account := h.agent.Account()
+		account := h.account()
 		body := programs.Got(json.Marshal(agentapi.InviteRequest{Email: "eve@example.com", Apps: []string{"Notes"}}))(t)
 		for _, path := range []string{"/v1/people/invite", "/people/invite"} {
 			req := programs.Got(http.NewRequestWithContext(ctx, http.MethodPost, account.AuthURL+path, bytes.NewReader(body)))(t)

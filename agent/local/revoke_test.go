@@ -94,8 +94,8 @@ func (s *scene) publishHeld(t *testing.T, name, label string) {
 
 // client is a browser's session at an app.
 func (s *scene) client(v *visitor.Visitor, app string) client {
-	host := app + "." + s.agent.Account().Host
-	c := client{relay: s.listeners[0].Addr().String(), roots: &tls.Config{RootCAs: s.controlPlane.ca.Pool()}, host: host}
+	host := app + "." + s.account().Host
+	c := client{relay: s.listeners[0].Addr().String(), roots: &tls.Config{RootCAs: s.roots()}, host: host}
 	c.auth = "Cookie: " + cookieLine(v.Cookies(&url.URL{Scheme: "https", Host: host, Path: "/"}))
 	return c
 }
@@ -103,9 +103,9 @@ func (s *scene) client(v *visitor.Visitor, app string) client {
 // signedIn signs a browser in at an app, by mail the first time.
 func (s *scene) signedIn(t *testing.T, v *visitor.Visitor, app, email string) client {
 	t.Helper()
-	address := "https://" + app + "." + s.agent.Account().Host + "/"
+	address := "https://" + app + "." + s.account().Host + "/"
 	page, err := v.Open(t.Context(), address)
-	if err == nil && page.URL.Host != app+"."+s.agent.Account().Host {
+	if err == nil && page.URL.Host != app+"."+s.account().Host {
 		page, err = v.SignIn(t.Context(), address, email, s.mails)
 	}
 	if err != nil || page.Status != http.StatusOK || page.Body != "open to "+email {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"crypto/x509"
 	"log/slog"
 	"sync"
 	"testing"
@@ -52,6 +53,11 @@ func start(t testing.TB, cfg Config) *running {
 	return r
 }
 
+// account is whose computer this is, and roots whom its visitors trust.
+func (r *running) account() agentapi.Account { return r.agent.Account() }
+
+func (r *running) roots() *x509.CertPool { return r.controlPlane.ca.Pool() }
+
 // serve returns when visitors can come.
 func (r *running) serve(t testing.TB, run func(context.Context) error) {
 	t.Helper()
@@ -79,7 +85,7 @@ func (r *running) allowClient(t *testing.T, email string) (token, grantID string
 	verifier := oauth2.GenerateVerifier()
 	code := programs.Got(service.Grants.Authorize(ctx, control.Authorization{
 		ClientID: registered.ID, RedirectURI: back, Challenge: oauth2.S256ChallengeFromVerifier(verifier),
-	}, account, r.agent.Account().Name))(t)
+	}, account, r.account().Name))(t)
 	tokens := programs.Got(service.Grants.Exchange(ctx, control.Credentials{ID: registered.ID, Secret: clientSecret},
 		control.Exchange{Code: code, RedirectURI: back, Verifier: verifier}))(t)
 	grants, err := service.Grants.OfAccount(ctx, account.ID)

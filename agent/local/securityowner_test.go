@@ -32,7 +32,7 @@ func openRedirect(t *testing.T, s *street) {
 			t.Errorf("%s led to %+v, %v", target, page, err)
 		}
 	}
-	account := s.agent.Account()
+	account := s.account()
 	for _, redirect := range []string{"https://evil.example", s.address + ".evil.example", s.address + "@evil.example", "http://" + s.host, "javascript:alert(1)//"} {
 		query := url.Values{
 			controlapi.ParamComputer: {account.Name}, controlapi.ParamRedirectURI: {redirect + controlapi.CallbackPath}, controlapi.ParamState: {"s"},
@@ -96,7 +96,7 @@ func luredStranger(t *testing.T, s *street) {
 	ctx := t.Context()
 	programs.Got(s.controlPlane.Service.Computers.Ensure(ctx, email, "carol"))(t)
 	page := programs.Got(s.browser(t).SignIn(ctx, s.address, email, s.mails))(t)
-	if page.Status != http.StatusForbidden || !strings.HasPrefix(page.URL.String(), s.agent.Account().AuthURL+"/") || strings.Contains(page.Body, "code=") {
+	if page.Status != http.StatusForbidden || !strings.HasPrefix(page.URL.String(), s.account().AuthURL+"/") || strings.Contains(page.Body, "code=") {
 		t.Errorf("HTTP %d at %s:\n%s", page.Status, page.URL, page.Body)
 	}
 	s.untouched(t)
@@ -114,7 +114,7 @@ func scriptInNames(t *testing.T, s *street) {
 	ctx := t.Context()
 	programs.Got(s.open.Publish(ctx, agentapi.PublishRequest{Name: "markup", Label: label, LocalPort: s.app.port}))(t)
 	programs.Got(s.owner.Approve(ctx, "markup"))(t)
-	account := s.agent.Account()
+	account := s.account()
 	page, err := s.browser(t).SignIn(ctx, account.URL, account.Email, s.mails)
 	if err != nil || page.Status != http.StatusOK {
 		t.Fatalf("%+v, %v", page, err)

@@ -65,7 +65,7 @@ func foreignProxyHeader(t *testing.T, s *street) {
 		if _, err := c.Write([]byte(preface)); err != nil {
 			t.Error(err)
 		}
-		if err := tls.Client(c, &tls.Config{RootCAs: s.controlPlane.ca.Pool(), ServerName: name}).HandshakeContext(t.Context()); err == nil {
+		if err := tls.Client(c, &tls.Config{RootCAs: s.roots(), ServerName: name}).HandshakeContext(t.Context()); err == nil {
 			t.Errorf("a handshake after %.5q", preface)
 		}
 		c.Close()
@@ -87,7 +87,7 @@ func pathConfusion(t *testing.T, s *street) {
 			t.Errorf("%s arrived as %.60q", path, got)
 		}
 	}
-	root := s.agent.Account().Host
+	root := s.account().Host
 	name, _, _ := net.SplitHostPort(s.host)
 	for _, host := range []string{"photos." + root, root, "portal." + root, name, name + ":1", name + ".:443", "127.0.0.1:8765", "localhost", ""} {
 		answer := s.raw(t, s.host, "GET / HTTP/1.1\r\nHost: "+host+"\r\nCookie: COOKIE\r\nConnection: close\r\n\r\n")
@@ -151,7 +151,7 @@ func ownSecrets(t *testing.T, s *street) {
 // what is the app's own gets through.
 func cookiesForSiblings(t *testing.T, s *street) {
 	name, _, _ := strings.Cut(s.cookie, "=")
-	root, _, _ := net.SplitHostPort(s.agent.Account().Host)
+	root, _, _ := net.SplitHostPort(s.account().Host)
 	s.app.answerWith("Set-Cookie: mine=1; Path=/\r\nSet-Cookie: wide=1; Domain=" + root + "\r\nSet-Cookie: wider=1; Domain=localhost\r\n" +
 		"Set-Cookie: " + name + "=planted; Secure; Path=/\r\nClear-Site-Data: \"cookies\", \"cache\"\r\nStrict-Transport-Security: max-age=9\r\n")
 	defer s.app.answerWith("")

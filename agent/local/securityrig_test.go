@@ -58,7 +58,7 @@ func (s *street) raw(t *testing.T, host, request string) string {
 	t.Helper()
 	conn := programs.Got(controlapi.DialContext(t.Context(), "tcp", host))(t)
 	name, _, _ := net.SplitHostPort(host)
-	c := tls.Client(conn, &tls.Config{RootCAs: s.controlPlane.ca.Pool(), ServerName: name})
+	c := tls.Client(conn, &tls.Config{RootCAs: s.roots(), ServerName: name})
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second))
 	io.WriteString(c, strings.NewReplacer("HOST", s.host, "COOKIE", s.cookie).Replace(request)) // may fail: refused already
@@ -184,7 +184,7 @@ func (s *street) identity(t *testing.T, request string) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"X-Service-App: Notes", "X-Service-Email: " + bobEmail, "X-Service-Name: " + s.agent.Account().Name,
+		"X-Service-App: Notes", "X-Service-Email: " + bobEmail, "X-Service-Name: " + s.account().Name,
 		"X-Service-Role: member", "X-Service-User: " + s.bobID,
 	}
 	if !slices.Equal(got, want) {

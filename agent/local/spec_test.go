@@ -71,7 +71,7 @@ func TestSpecVisits(t *testing.T) {
 			}
 		}
 		page, err := s.browser(t).Open(ctx, s.address)
-		if err != nil || "https://"+page.URL.Host != s.agent.Account().AuthURL {
+		if err != nil || "https://"+page.URL.Host != s.account().AuthURL {
 			t.Errorf("a browser was led to %+v, %v", page, err)
 		}
 		s.untouched(t)

@@ -49,7 +49,7 @@ func (p *pocket) Kind() string                 { return "file" }
 // reacher is porchlight reach of whoever a browser is signed in as; consent is what they press.
 func (h *house) reacher(t *testing.T, address string, by *visitor.Visitor, keep *pocket, consent string) *reach.App {
 	return reach.New(strings.TrimPrefix(address, "https://"), reach.Config{
-		Transport: controlapi.NewTransport(h.controlPlane.ca.Pool()), Keep: []ownersecret.Store{keep}, Tell: func(string) {},
+		Transport: controlapi.NewTransport(h.roots()), Keep: []ownersecret.Store{keep}, Tell: func(string) {},
 		Browse: func(ctx context.Context, address string) error {
 			page, err := by.Open(ctx, address)
 			if err == nil && page.URL.Hostname() != "127.0.0.1" { // else it was refused
@@ -128,7 +128,7 @@ func TestAppsAreReachedByTCP(t *testing.T) {
 	programs.Got(h.owner.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}))(t)
 	bob, keep := h.browser(t), &pocket{}
 	programs.Must(t, bob.Accept(ctx, programs.Got(h.mails.Link(ctx, bobEmail))(t)))
-	programs.Got(bob.SignIn(ctx, h.agent.Account().AuthURL+"/account", bobEmail, h.mails))(t)
+	programs.Got(bob.SignIn(ctx, h.account().AuthURL+"/account", bobEmail, h.mails))(t)
 	if err := h.reacher(t, db, bob, keep, "allow").SignIn(ctx); err == nil || !strings.Contains(err.Error(), "no app that you can reach") {
 		t.Errorf("before it is given: %v", err)
 	}

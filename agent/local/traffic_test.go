@@ -42,7 +42,7 @@ func (h *house) ownersClientAt(t *testing.T, name string, http2 bool) *http.Clie
 		Protocols:             protocols,
 		DisableCompression:    true,
 		ExpectContinueTimeout: 10 * time.Second,
-		TLSClientConfig:       &tls.Config{RootCAs: h.controlPlane.ca.Pool()},
+		TLSClientConfig:       &tls.Config{RootCAs: h.roots()},
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Jar: jar, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -39,7 +39,7 @@ func TestTriedAddress(t *testing.T) {
 			t.Errorf("nothing is said of %s: %+v", check, all.Findings)
 		}
 	}
-	account := h.agent.Account()
+	account := h.account()
 	for _, secret := range []string{"@", account.Host, strings.Split(account.Host, ":")[0], h.dataDir} {
 		if strings.Contains(all.Report, secret) {
 			t.Errorf("the report tells %q:\n%s", secret, all.Report)

@@ -78,7 +78,7 @@ func picture(t *testing.T, page string) string {
 func TestTrustIsProven(t *testing.T) {
 	t.Parallel()
 	h := startHouse(t)
-	browser := loader(t, h.controlPlane.ca.Pool(), false)
+	browser := loader(t, h.roots(), false)
 	c := h.begins(t)
 	status, page, head, err := load(t, browser, c.URL)
 	if err != nil || status != 200 || !strings.Contains(page, "This page is from this computer") || head.Get("Set-Cookie") != "" || head.Get("Referrer-Policy") != "no-referrer" {
@@ -134,7 +134,7 @@ func TestWarningsAreNoProof(t *testing.T) {
 func TestCheckTellsStrangersNothing(t *testing.T) {
 	t.Parallel()
 	h := startHouse(t)
-	browser := loader(t, h.controlPlane.ca.Pool(), false)
+	browser := loader(t, h.roots(), false)
 	account := programs.Got(h.owner.Account(t.Context()))(t)
 	_, nothing, _, err := load(t, browser, "https://nobody."+account.Host+"/.porchlight/check/x")
 	programs.Must(t, err)

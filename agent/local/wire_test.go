@@ -26,7 +26,7 @@ func TestARecordedHopShowsNoPlaintext(t *testing.T) {
 	link := programs.Got(h.owner.Open(t.Context(), "notes"))(t)
 	recorded := &recording{}
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: h.controlPlane.ca.Pool()},
+		TLSClientConfig: &tls.Config{RootCAs: h.roots()},
 		DialContext:     recorded.dial,
 	}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -39,7 +39,7 @@ func TestARecordedHopShowsNoPlaintext(t *testing.T) {
 		t.Fatalf("%q, %v", answer, err)
 	}
 	wire := recorded.String()
-	host := "notes." + h.agent.Account().Host
+	host := "notes." + h.account().Host
 	if name, _, _ := net.SplitHostPort(host); !strings.Contains(wire, name) {
 		t.Error("the recording does not even hold the ClientHello's host name; is it a recording of this visit?")
 	}

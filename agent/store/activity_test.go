@@ -48,7 +48,7 @@ func TestActivityIsBounded(t *testing.T) {
 	}
 	programs.Must(t, s.AddActivity(agentapi.Activity{At: at, App: "new", Kind: agentapi.ActivityOpened}))
 	err = s.view(func(tx *boltfile.Tx) error {
-		k, _ := tx.Bucket(activityBucket).Cursor().First()
+		k, _ := tx.Bucket([]byte("activity")).Cursor().First()
 		if n := binary.BigEndian.Uint64(k); n != most+252 {
 			t.Errorf("the next number is %d", n)
 		}
@@ -64,7 +64,7 @@ func TestDamagedActivity(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	programs.Must(t, s.AddActivity(agentapi.Activity{At: at, App: "first", Kind: agentapi.ActivityOpened}, agentapi.Activity{At: at, App: "second", Kind: agentapi.ActivityOpened}))
 	err := s.update(func(tx *boltfile.Tx) error {
-		return tx.Bucket(activityBucket).Put(binary.BigEndian.AppendUint64(nil, 1), []byte("{"))
+		return tx.Bucket([]byte("activity")).Put(binary.BigEndian.AppendUint64(nil, 1), []byte("{"))
 	})
 	programs.Must(t, err)
 	for range 2 {
@@ -80,7 +80,7 @@ func TestDamagedActivity(t *testing.T) {
 func TestDamagedDarkIsAnError(t *testing.T) {
 	t.Parallel()
 	s := openDir(t, t.TempDir())
-	err := s.update(func(tx *boltfile.Tx) error { return tx.Bucket(metaBucket).Put(darkKey, []byte("yesterday")) })
+	err := s.update(func(tx *boltfile.Tx) error { return tx.Bucket([]byte("meta")).Put([]byte("dark.since"), []byte("yesterday")) })
 	programs.Must(t, err)
 	if since, err := s.DarkSince(); err == nil {
 		t.Errorf("dark since %v", since)

@@ -40,7 +40,7 @@ func TestAnApprovalThatEndsIsARequestToEarlierVersions(t *testing.T) {
 	s := openDir(t, dir)
 	change(t, s, AppChange{Name: "notes", App: &app})
 	earlier := map[string]App{}
-	programs.Must(t, s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket(appsBucket), earlier) }))
+	programs.Must(t, s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket([]byte("apps")), earlier) }))
 	want := App{Name: "notes", Label: "Notes", LocalPort: 8080, Status: agentapi.StatusPending, Listener: app.Listener, RequestedAt: at}
 	if d := cmp.Diff(want, earlier["notes"]); d != "" {
 		t.Errorf("an earlier version reads (-want +got)\n%s", d)
@@ -53,7 +53,7 @@ func TestAnApprovalThatEndsIsARequestToEarlierVersions(t *testing.T) {
 	app.Ends, app.TCP = nil, true // nor may it send HTTP to what is reached by TCP
 	change(t, s, AppChange{Name: "notes", App: &app})
 	earlier = map[string]App{}
-	programs.Must(t, s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket(appsBucket), earlier) }))
+	programs.Must(t, s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket([]byte("apps")), earlier) }))
 	if d := cmp.Diff(want, earlier["notes"]); d != "" {
 		t.Errorf("of one reached by TCP an earlier version reads (-want +got)\n%s", d)
 	}
@@ -62,7 +62,7 @@ func TestAnApprovalThatEndsIsARequestToEarlierVersions(t *testing.T) {
 	}
 	app.TCP = false
 	change(t, s, AppChange{Name: "notes", App: &app})
-	programs.Must(t, s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket(appsBucket), earlier) }))
+	programs.Must(t, s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket([]byte("apps")), earlier) }))
 	if d := cmp.Diff(app, earlier["notes"]); d != "" {
 		t.Errorf("without an end an earlier version reads (-want +got)\n%s", d)
 	}
@@ -170,11 +170,11 @@ func TestOneCommitForEachEvent(t *testing.T) {
 // never an app silently missing.
 func TestDamagedRecordIsNamed(t *testing.T) {
 	t.Parallel()
-	for _, bucket := range [][]byte{appsBucket, denialsBucket, noticesBucket} {
+	for _, bucket := range []string{"apps", "denials", "notices"} {
 		t.Run(string(bucket), func(t *testing.T) {
 			t.Parallel()
 			s := openDir(t, t.TempDir())
-			err := s.update(func(tx *boltfile.Tx) error { return tx.Bucket(bucket).Put([]byte("notes"), []byte(`{"at`)) })
+			err := s.update(func(tx *boltfile.Tx) error { return tx.Bucket([]byte(bucket)).Put([]byte("notes"), []byte(`{"at`)) })
 			programs.Must(t, err)
 			if _, err := s.Apps(); err == nil || !strings.Contains(err.Error(), "damaged") {
 				t.Errorf("reading a damaged record gives %v", err)

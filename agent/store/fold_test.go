@@ -99,7 +99,7 @@ func TestOlderActivityIsShared(t *testing.T) {
 	s := openDir(t, dir)
 	kinds := []string{agentapi.ActivityOpened, agentapi.ActivityInvited, agentapi.ActivityClient, agentapi.ActivityRemoved}
 	err := s.update(func(tx *boltfile.Tx) error {
-		b := tx.Bucket(activityBucket)
+		b := tx.Bucket([]byte("activity"))
 		for i, kind := range kinds {
 			raw, err := json.Marshal(map[string]any{"at": noon.Add(time.Duration(i) * time.Second), "email": "bob@x", "app": "Notes", "kind": kind})
 			if err != nil {
@@ -113,10 +113,10 @@ func TestOlderActivityIsShared(t *testing.T) {
 				return err
 			}
 		}
-		if err := tx.DeleteBucket(decisionsBucket); err != nil {
+		if err := tx.DeleteBucket([]byte("activity.decisions")); err != nil {
 			return err
 		}
-		return tx.Bucket(metaBucket).Put(versionKey, []byte("3"))
+		return tx.Bucket([]byte("meta")).Put([]byte("schema"), []byte("3"))
 	})
 	programs.Must(t, err)
 	programs.Must(t, s.Close())

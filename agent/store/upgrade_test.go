@@ -87,7 +87,7 @@ func TestLostChangeIsAdded(t *testing.T) {
 		s.SaveSnapshot(controlapi.Snapshot{Computer: controlapi.Computer{ID: "home"}}, at),
 		s.TakeAway(whole),
 		s.AddDenyRecord(DenyRecord{GrantID: "g", At: at}),
-		s.update(func(tx *boltfile.Tx) error { return tx.Bucket(metaBucket).Delete(versionKey) }),
+		s.update(func(tx *boltfile.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("schema")) }),
 		s.Close(),
 	)
 	programs.Must(t, err)
@@ -108,7 +108,7 @@ func TestNewerDatabaseIsLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	s := openDir(t, dir)
 	newer := func(tx *boltfile.Tx) error {
-		return tx.Bucket(metaBucket).Put(versionKey, strconv.AppendInt(nil, int64(len(migrations)+1), 10))
+		return tx.Bucket([]byte("meta")).Put([]byte("schema"), strconv.AppendInt(nil, int64(len(migrations)+1), 10))
 	}
 	programs.Must(t, errors.Join(s.update(newer), s.Close()))
 	path := filepath.Join(dir, FileName)
@@ -137,7 +137,7 @@ func TestOlderSettingsKeepWhatIsOn(t *testing.T) {
 	t.Parallel()
 	s := openDir(t, t.TempDir())
 	old := []byte(`{"failStaticHours":4,"askAgain":true,"trustEverybody":false,"quiet":["access"]}`)
-	programs.Must(t, s.update(func(tx *boltfile.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, old) }))
+	programs.Must(t, s.update(func(tx *boltfile.Tx) error { return tx.Bucket([]byte("settings")).Put([]byte("owner"), old) }))
 	got, err := s.Settings()
 	if err != nil || !got.Requests || !got.Probe || !got.Titles || got.FailStaticHours != 4 || !got.AskAgain {
 		t.Errorf("%+v, %v", got, err)
@@ -157,7 +157,7 @@ func TestWithdrawnBeforeGroups(t *testing.T) {
 	}
 	programs.Must(t, errors.Join(
 		s.update(func(tx *boltfile.Tx) error {
-			apps := tx.Bucket(appsBucket)
+			apps := tx.Bucket([]byte("apps"))
 			return errors.Join(put(apps, []byte("notes"), App{ID: "id-notes", Name: "notes", Label: "Notes"}), put(apps, []byte("wiki"), App{ID: "id-wiki", Name: "wiki", Label: "Wiki"}))
 		}),
 		s.TakeAway(PendingChange{ID: 1, AccountID: "ann", AppID: "id-notes", At: at}),
@@ -168,8 +168,8 @@ func TestWithdrawnBeforeGroups(t *testing.T) {
 			line(agentapi.ActivityWithdrawn, "dora", "Gone"), line(agentapi.ActivityRemoved, "dora", ""), line(agentapi.ActivityInvited, "dora", "Wiki"),
 		),
 		s.update(func(tx *boltfile.Tx) error {
-			err := errors.Join(tx.DeleteBucket(groupsBucket), tx.DeleteBucket(withdrawnBucket))
-			return errors.Join(err, tx.Bucket(metaBucket).Put(versionKey, []byte("4")))
+			err := errors.Join(tx.DeleteBucket([]byte("groups")), tx.DeleteBucket([]byte("withdrawn")))
+			return errors.Join(err, tx.Bucket([]byte("meta")).Put([]byte("schema"), []byte("4")))
 		}),
 		s.Close(),
 	))

@@ -205,20 +205,21 @@ func TestComesSeldom(t *testing.T) {
 			}
 		}
 	}
+	leaves := func(extra int) { tun.release(slots + extra) }
 	come("at first", true, true, true, true, false, false, false)
-	tun.release(slots + 1)
+	leaves(1)
 	come("b has ended", false, false, false, false, true, false, false)
-	tun.release(slots + 1)
+	leaves(1)
 	now = now.Add(comeAgainAfter)
 	come("a minute later", false, true, false, false, false, false, false)
-	tun.release(slots)
+	leaves(0)
 	tun.inUse[1] = nil
 	come("the slot has gone", true, false, false, false, false, false, false)
-	tun.release(slots)
+	leaves(0)
 	come("there is room", false, false, false, false, true, false, false)
-	tun.release(slots)
+	leaves(0)
 	come("there is room again", false, false, false, false, false, true, false)
-	tun.release(slots)
+	leaves(0)
 	if _, ok := tun.reserve(relays[6]); ok {
 		t.Error("comes to one that asked for a wait")
 	}

@@ -56,10 +56,13 @@ func with(t *testing.T, store kv.Store, change func(kv.Tx) error) {
 	programs.Must(t, store.Update(t.Context(), change))
 }
 
+// keyOf is where a row of the chain of these tests is.
+func keyOf(seq uint64) string { return rowKey("one", seq) }
+
 func rowAt(t *testing.T, store kv.Store, seq uint64) (row Row) {
 	t.Helper()
 	programs.Must(t, store.View(t.Context(), func(tx kv.Tx) (err error) {
-		row, _, err = kv.GetJSON[Row](tx, rowKey("one", seq))
+		row, _, err = kv.GetJSON[Row](tx, keyOf(seq))
 		return err
 	}))
 	return row
@@ -95,13 +98,13 @@ func TestTampering(t *testing.T) {
 			store, _, head := written(t)
 			row := rowAt(t, store, seq)
 			change(&row)
-			with(t, store, func(tx kv.Tx) error { return kv.PutJSON(tx, rowKey("one", seq), row, 0) })
+			with(t, store, func(tx kv.Tx) error { return kv.PutJSON(tx, keyOf(seq), row, 0) })
 			if problems(t, store) == "" || problems(t, store, head) == "" {
 				t.Errorf("row %d, %s: not found", seq, part)
 			}
 		}
 		store, _, _ := written(t)
-		with(t, store, func(tx kv.Tx) error { return tx.Delete(rowKey("one", seq)) })
+		with(t, store, func(tx kv.Tx) error { return tx.Delete(keyOf(seq)) })
 		if problems(t, store) == "" {
 			t.Errorf("row %d removed: not found", seq)
 		}
@@ -109,7 +112,7 @@ func TestTampering(t *testing.T) {
 			store, _, _ := written(t)
 			a, b := rowAt(t, store, seq), rowAt(t, store, other)
 			with(t, store, func(tx kv.Tx) error {
-				return errors.Join(kv.PutJSON(tx, rowKey("one", seq), b, 0), kv.PutJSON(tx, rowKey("one", other), a, 0))
+				return errors.Join(kv.PutJSON(tx, keyOf(seq), b, 0), kv.PutJSON(tx, keyOf(other), a, 0))
 			})
 			if problems(t, store) == "" {
 				t.Errorf("rows %d and %d swapped: not found", seq, other)
@@ -119,7 +122,7 @@ func TestTampering(t *testing.T) {
 		store, _, head := written(t)
 		with(t, store, func(tx kv.Tx) error {
 			for gone := seq; gone <= count; gone++ {
-				programs.Must(t, tx.Delete(rowKey("one", gone)))
+				programs.Must(t, tx.Delete(keyOf(gone)))
 			}
 			if seq == 1 {
 				return tx.Delete(keyEnds + "one")
@@ -141,7 +144,7 @@ func TestTampering(t *testing.T) {
 				}
 				row.Hash = row.sum()
 				prev = row.Hash
-				programs.Must(t, kv.PutJSON(tx, rowKey("one", s), row, 0))
+				programs.Must(t, kv.PutJSON(tx, keyOf(s), row, 0))
 			}
 			return kv.PutJSON(tx, keyEnds+"one", Head{Node: "one", Seq: count, Hash: prev}, 0)
 		})
@@ -181,7 +184,7 @@ func TestOldRowsGo(t *testing.T) {
 	}
 	other := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
 	with(t, store, func(tx kv.Tx) error {
-		programs.Must(t, tx.Delete(rowKey("one", count+1)))
+		programs.Must(t, tx.Delete(keyOf(count+1)))
 		last := Head{Node: "one", Seq: count + 1, Hash: strings.Repeat("0", 64)}
 		programs.Must(t, kv.PutJSON(tx, keyEnds+"one", last, 0))
 		return kv.PutJSON(tx, keyCheckpoints+"one", last.signed(other), 0)

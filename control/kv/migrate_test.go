@@ -53,7 +53,7 @@ func TestMigrations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openStore(t, url)
-			programs.Must(t, s.Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Delete(versionKey), tx.Put("a", []byte("0"), 0)) }))
+			programs.Must(t, s.Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Delete("schema"), tx.Put("a", []byte("0"), 0)) }))
 			refusal := errors.New("no")
 			refuse := func(Tx) error { return refusal }
 			for _, c := range []struct {
@@ -63,10 +63,10 @@ func TestMigrations(t *testing.T) {
 			}{
 				{nil, "", map[string]string{"a": "0"}},
 				{[]func(Tx) error{addOne, refuse}, "format 2: no", map[string]string{"a": "0"}},
-				{[]func(Tx) error{addOne, addOne}, "", map[string]string{"a": "2", versionKey: "2"}},
-				{[]func(Tx) error{refuse, refuse}, "", map[string]string{"a": "2", versionKey: "2"}},
-				{[]func(Tx) error{refuse, refuse, addOne}, "", map[string]string{"a": "3", versionKey: "3"}},
-				{[]func(Tx) error{refuse}, "a newer version of Porchlight wrote", map[string]string{"a": "3", versionKey: "3"}},
+				{[]func(Tx) error{addOne, addOne}, "", map[string]string{"a": "2", "schema": "2"}},
+				{[]func(Tx) error{refuse, refuse}, "", map[string]string{"a": "2", "schema": "2"}},
+				{[]func(Tx) error{refuse, refuse, addOne}, "", map[string]string{"a": "3", "schema": "3"}},
+				{[]func(Tx) error{refuse}, "a newer version of Porchlight wrote", map[string]string{"a": "3", "schema": "3"}},
 			} {
 				err := migrate(t.Context(), s, steps(c.steps...))
 				if (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
@@ -88,7 +88,7 @@ func TestMigrationOfASharedStoreRunsOnce(t *testing.T) {
 	for i := range stores {
 		stores[i] = openStore(t, db)
 	}
-	programs.Must(t, stores[0].Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Delete(versionKey), tx.Put("a", []byte("0"), 0)) }))
+	programs.Must(t, stores[0].Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Delete("schema"), tx.Put("a", []byte("0"), 0)) }))
 	var together, done sync.WaitGroup
 	together.Add(len(stores))
 	for _, s := range stores {
@@ -101,7 +101,7 @@ func TestMigrationOfASharedStoreRunsOnce(t *testing.T) {
 		})
 	}
 	done.Wait()
-	if diff := cmp.Diff(map[string]string{"a": "1", versionKey: "1"}, all(t, stores[0])); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a": "1", "schema": "1"}, all(t, stores[0])); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -127,7 +127,7 @@ func TestNewerStoreIsLeftAlone(t *testing.T) {
 	} {
 		s := openStore(t, url)
 		newer := strconv.AppendInt(nil, int64(len(migrations)+1), 10)
-		err := s.Update(t.Context(), func(tx Tx) error { return tx.Put(versionKey, newer, 0) })
+		err := s.Update(t.Context(), func(tx Tx) error { return tx.Put("schema", newer, 0) })
 		programs.Must(t, err, s.Close())
 		if url == path { // too open, which a store of ours would be cured of
 			programs.Must(t, os.Chmod(path, 0o640))

@@ -27,7 +27,7 @@ var quick = leaseTimes{beat: 50 * time.Millisecond, ends: time.Hour, again: 20 *
 func old(t *testing.T, url string) Store {
 	t.Helper()
 	s := openStore(t, url)
-	programs.Must(t, s.Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Delete(versionKey), tx.Put("a", []byte("0"), 0)) }))
+	programs.Must(t, s.Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Delete("schema"), tx.Put("a", []byte("0"), 0)) }))
 	return s
 }
 
@@ -110,7 +110,7 @@ func TestOthersWaitForAMigration(t *testing.T) {
 	if n := ran.Load(); n != 1 {
 		t.Errorf("the step ran %d times", n)
 	}
-	if diff := cmp.Diff(map[string]string{"a": "1", versionKey: "1"}, all(t, s)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a": "1", "schema": "1"}, all(t, s)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -146,7 +146,7 @@ func TestKilledInTheMiddleOfAMigration(t *testing.T) {
 	if err != nil || !waited {
 		t.Fatalf("it waited: %v, and then %v", waited, err)
 	}
-	if diff := cmp.Diff(map[string]string{"a": "2", versionKey: "2"}, all(t, s)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a": "2", "schema": "2"}, all(t, s)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -212,7 +212,7 @@ func TestLookChangesNothing(t *testing.T) {
 						if c.row == "" {
 							return putLease(tx, leaseRow{By: "somebody"}, usualLease)
 						}
-						return errors.Join(tx.Put(versionKey, []byte(c.row), 0), tx.Delete(leaseKey))
+						return errors.Join(tx.Put("schema", []byte(c.row), 0), tx.Delete(leaseKey))
 					})
 				}
 				programs.Must(t, err, s.Close())

@@ -28,8 +28,8 @@ func TestBehindABalancer(t *testing.T) {
 		defer conn.Close()
 		programs.Must(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 		_, _ = io.WriteString(conn, header)
-		secure := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: n.cfg.AuthHost})
-		_, _ = io.WriteString(secure, "GET /auth/pubkey HTTP/1.1\r\nHost: "+n.cfg.AuthHost+"\r\nConnection: close\r\n\r\n")
+		secure := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: n.authHost()})
+		_, _ = io.WriteString(secure, "GET /auth/pubkey HTTP/1.1\r\nHost: "+n.authHost()+"\r\nConnection: close\r\n\r\n")
 		answer, err := io.ReadAll(secure)
 		return string(answer), err
 	}

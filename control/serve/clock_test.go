@@ -41,7 +41,7 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 			t.Errorf("%s is %v off", what, off)
 		}
 	}
-	answer, err := http.ReadResponse(bufio.NewReader(askOf(t, n, roots, "http/1.1", "GET /auth/pubkey HTTP/1.1\r\nHost: "+n.cfg.AuthHost+"\r\n\r\n")), nil)
+	answer, err := http.ReadResponse(bufio.NewReader(askOf(t, n, roots, "http/1.1", "GET /auth/pubkey HTTP/1.1\r\nHost: "+n.authHost()+"\r\n\r\n")), nil)
 	programs.Must(t, err)
 	_ = answer.Body.Close()
 	date := programs.Got(http.ParseTime(answer.Header.Get("Date")))(t)
@@ -129,7 +129,7 @@ func (l *lines) count(what string) int {
 // askOf connects to the auth host of a node, and sends it something.
 func askOf(t *testing.T, n *Node, roots *x509.CertPool, protocol, ask string) *tls.Conn {
 	t.Helper()
-	conn, err := tls.Dial("tcp", n.listeners[0].Addr().String(), &tls.Config{RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{protocol}})
+	conn, err := tls.Dial("tcp", n.listeners[0].Addr().String(), &tls.Config{RootCAs: roots, ServerName: n.authHost(), NextProtos: []string{protocol}})
 	programs.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	programs.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))

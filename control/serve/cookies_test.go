@@ -95,7 +95,7 @@ func TestTooManyCookiesGetAPage(t *testing.T) {
 			dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, "tcp", addrs[0])
 			}
-			conf := &tls.Config{RootCAs: roots, ServerName: n.cfg.AuthHost}
+			conf := &tls.Config{RootCAs: roots, ServerName: n.authHost()}
 			var transport interface {
 				http.RoundTripper
 				CloseIdleConnections()

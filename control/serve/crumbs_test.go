@@ -28,7 +28,7 @@ func TestCrumbsTakeNoMemory(t *testing.T) { // alone, for it measures the memory
 	const streams, crumb, most = 250, 4000, 6 << 20
 	for what, crumbs := range map[string]int{"beyond what may be": 257, "within": 15} {
 		t.Run(what, func(t *testing.T) {
-			conn, err := tls.Dial("tcp", addrs[0], &tls.Config{RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{"h2"}})
+			conn, err := tls.Dial("tcp", addrs[0], &tls.Config{RootCAs: roots, ServerName: n.authHost(), NextProtos: []string{"h2"}})
 			programs.Must(t, err)
 			defer conn.Close()
 			_ = conn.SetDeadline(time.Now().Add(time.Minute))
@@ -41,7 +41,7 @@ func TestCrumbsTakeNoMemory(t *testing.T) { // alone, for it measures the memory
 			encoder := hpack.NewEncoder(&block)
 			for i := range streams {
 				block.Reset()
-				for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", n.cfg.AuthHost}, {":path", "/signin"}} {
+				for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", n.authHost()}, {":path", "/signin"}} {
 					_ = encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 				}
 				for range crumbs {

@@ -28,6 +28,9 @@ func runNode(t *testing.T, cfg Config) (n *Node, roots *x509.CertPool) {
 	return n, roots
 }
 
+// authHost is where people sign in at a node, and agents come.
+func (n *Node) authHost() string { return n.cfg.AuthHost }
+
 // Weakness: a computer that was disconnected kept the tunnel it had, and with it
 // its visitors. Checked: the tunnel of a credential is ended by whatever ends the
 // credential, with the sync that it carries, and cannot be opened again.
@@ -42,7 +45,7 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 	tunnel := func(credential string) (*tls.Conn, tunnelwire.Frame) {
 		t.Helper()
 		conn := programs.Got(tls.Dial("tcp", addrs[0], &tls.Config{
-			RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{controlapi.TunnelALPN},
+			RootCAs: roots, ServerName: n.authHost(), NextProtos: []string{controlapi.TunnelALPN},
 		}))(t)
 		t.Cleanup(func() { conn.Close() })
 		programs.Must(t, conn.SetDeadline(time.Now().Add(30*time.Second)))

@@ -22,8 +22,8 @@ var needNoStore = map[string]bool{
 	"GET /{$}":                            true, // leads to /account
 	"GET /signin/check":                   true, // says what the browser's own cookie says
 	"GET /about":                          true,
-	"GET " + pathRecovery:                 true, // names nobody
-	"POST " + pathPasskey + "/begin":      true, // names nobody
+	"GET /signin/recovery":                true, // names nobody
+	"POST /signin/passkey/begin":          true, // names nobody
 	"GET /assets/{file}":                  true,
 	"OPTIONS " + controlapi.PathToken:     true,
 	"OPTIONS " + controlapi.PathRevoke:    true,
@@ -158,7 +158,7 @@ func everyCall(t *testing.T, r *rig) (*browser, map[string]called) {
 	made := must(api.MakePassword(t.Context(), controlapi.MakePassword{App: "app1", Name: "phone"}))
 	grants := must(api.Grants(t.Context()))
 	key, touching := b.passkey(), r.browser()
-	touched := string(key.Use(t, touching.begun(pathPasskey)))
+	touched := string(key.Use(t, touching.begun("/signin/passkey")))
 	return b, map[string]called{
 		"POST /signin":            {fields: []string{"email", "erin@example.com"}, as: r.browser()},
 		"GET /signin/check":       {as: begun},

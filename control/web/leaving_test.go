@@ -26,27 +26,27 @@ func TestExportAndDelete(t *testing.T) {
 			r.memberOf(other.Computer.ID, "maya@example.com", "app2")
 			p := r.mailedIn("maya@example.com", 1).passkey()
 			b := r.mailedIn("maya@example.com", 2)
-			for _, path := range []string{pathExport, pathDelete} {
+			for _, path := range []string{"/account/export", "/account/delete"} {
 				before := r.rows()
 				want := "/signin?" + url.Values{"return": {path}}.Encode()
 				if to := b.get(path).to(t); to != want {
 					t.Errorf("a mail leads from %s to %s", path, to)
 				}
-				if to := b.post(pathDelete).to(t); !strings.HasPrefix(to, "/signin?return=") {
+				if to := b.post("/account/delete").to(t); !strings.HasPrefix(to, "/signin?return=") {
 					t.Errorf("a mail deletes: %s", to)
 				}
 				r.unchanged(path, before)
 			}
-			if to := b.touch(p, pathExport).to(t); to != pathExport {
+			if to := b.touch(p, "/account/export").to(t); to != "/account/export" {
 				t.Errorf("a touch leads to %s", to)
 			}
-			file := b.get(pathExport).want(t, http.StatusOK)
+			file := b.get("/account/export").want(t, http.StatusOK)
 			var all control.Export
 			if err := json.Unmarshal([]byte(file.body), &all); err != nil || all.Email != "maya@example.com" || !strings.HasPrefix(file.Header.Get("Content-Disposition"), "attachment;") || file.Header.Get("Cache-Control") != "no-store" {
 				t.Errorf("%v %v %s", err, file.Header, file.body)
 			}
-			goldenPage(t, "account-delete", b.get(pathDelete).want(t, http.StatusOK).body)
-			gone := b.post(pathDelete).want(t, http.StatusOK)
+			goldenPage(t, "account-delete", b.get("/account/delete").want(t, http.StatusOK).body)
+			gone := b.post("/account/delete").want(t, http.StatusOK)
 			if !strings.Contains(gone.body, "Your account is deleted") {
 				t.Error(gone.body)
 			}

@@ -21,7 +21,7 @@ func (b *browser) begun(path string) []byte {
 func (b *browser) passkey() *authenticator.Passkey {
 	b.t.Helper()
 	p := authenticator.New(b.t, authURL, "control.localhost")
-	if to := b.post(pathPasskeys, "answer", string(p.Make(b.t, b.begun(pathPasskeys)))).to(b.t); to != "/account" {
+	if to := b.post("/account/passkeys", "answer", string(p.Make(b.t, b.begun("/account/passkeys")))).to(b.t); to != "/account" {
 		b.t.Errorf("led to %s", to)
 	}
 	return p
@@ -39,7 +39,7 @@ func (r *rig) mailedIn(email string, nth int) *browser {
 // touch signs this browser in.
 func (b *browser) touch(p *authenticator.Passkey, returnTo string) answer {
 	b.t.Helper()
-	return b.post(pathPasskey, "answer", string(p.Use(b.t, b.begun(pathPasskey))), "return", returnTo)
+	return b.post("/signin/passkey", "answer", string(p.Use(b.t, b.begun("/signin/passkey"))), "return", returnTo)
 }
 
 var passkeyChange = regexp.MustCompile(`href="(/account/passkeys/change\?passkey=[0-9a-f]{64})" aria-label="Change the passkey ([^"]+)"`)
@@ -66,7 +66,7 @@ func TestPasskeyInsteadOfAMail(t *testing.T) {
 				t.Error(csp)
 			}
 			p := authenticator.New(t, authURL, "control.localhost")
-			added := b.post(pathPasskeys, "answer", string(p.Make(t, b.begun(pathPasskeys))), "return", visitPath())
+			added := b.post("/account/passkeys", "answer", string(p.Make(t, b.begun("/account/passkeys"))), "return", visitPath())
 			if to := unescaped(added.to(t)); to != visitPath() {
 				t.Errorf("led to %s", to)
 			}
@@ -123,7 +123,7 @@ func TestAppAsksForAPasskey(t *testing.T) {
 	}
 	goldenPage(t, "passkey-asked", b.get(makes).want(t, http.StatusOK).body)
 	p := authenticator.New(t, authURL, "control.localhost")
-	to := unescaped(b.post(pathPasskeys, "answer", string(p.Make(t, b.begun(pathPasskeys))), "return", asks).to(t))
+	to := unescaped(b.post("/account/passkeys", "answer", string(p.Make(t, b.begun("/account/passkeys"))), "return", asks).to(t))
 	if to != asks {
 		t.Fatalf("led to %s", to)
 	}
@@ -185,7 +185,7 @@ func TestAccountAsksForThePasskey(t *testing.T) {
 	}
 	b := r.mailedIn("maya@example.com", 6)
 	for path, fields := range map[string][]string{
-		pathPasskeys: {"answer", "{}"}, pathPasskeys + "/begin": nil, pathPasskeys + "/change": {"passkey", strings.Repeat("0", 64), "remove", "yes"},
+		"/account/passkeys": {"answer", "{}"}, "/account/passkeys/begin": nil, "/account/passkeys/change": {"passkey", strings.Repeat("0", 64), "remove", "yes"},
 		"/account/passwords": {"computer", "maya", "app", "app1", "name", "x"}, "/device": {"code", "BCDF-GHJK", "decision", "allow", "name", "loft"},
 	} {
 		before := r.rows()
@@ -240,7 +240,7 @@ func TestPasskeysWantAFreshSignIn(t *testing.T) {
 			t.Error("the page does not say what for")
 		}
 	}
-	for _, path := range []string{pathPasskeys, pathPasskeys + "/begin", pathPasskeys + "/change"} {
+	for _, path := range []string{"/account/passkeys", "/account/passkeys/begin", "/account/passkeys/change"} {
 		if to := stranger.post(path, "answer", "{}", "passkey", "0").to(t); !strings.HasPrefix(to, "/signin?") {
 			t.Errorf("%s: led to %s", path, to)
 		}
@@ -255,7 +255,7 @@ func TestPasskeysTellStrangersNothing(t *testing.T) {
 	stranger := r.browser()
 	says := func() string {
 		t.Helper()
-		begun := regexp.MustCompile(`"challenge":"[^"]+"|"timeout":\d+`).ReplaceAllString(string(stranger.begun(pathPasskey)), "")
+		begun := regexp.MustCompile(`"challenge":"[^"]+"|"timeout":\d+`).ReplaceAllString(string(stranger.begun("/signin/passkey")), "")
 		return begun + stranger.get("/signin").body
 	}
 	before := says()
@@ -275,6 +275,6 @@ func TestNoPasskeysAboveTheComputers(t *testing.T) {
 	if strings.Contains(page.body, "passkey") || strings.Contains(page.body, "<script") || strings.Contains(page.Header.Get("Content-Security-Policy"), "script") {
 		t.Error(page.body)
 	}
-	b.post(at+pathPasskey+"/begin").want(t, http.StatusNotFound)
-	b.post(at+pathPasskey, "answer", "{}").want(t, http.StatusForbidden)
+	b.post(at+"/signin/passkey/begin").want(t, http.StatusNotFound)
+	b.post(at+"/signin/passkey", "answer", "{}").want(t, http.StatusForbidden)
 }

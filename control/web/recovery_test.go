@@ -17,7 +17,7 @@ var shownCode = regexp.MustCompile(`<code class="whole">([a-z2-7]{4}(?:-[a-z2-7]
 // mailOff has a browser that is signed in by a passkey turn mail off: the codes it is shown.
 func (b *browser) mailOff() (codes []string) {
 	b.t.Helper()
-	shown := b.post(pathMail, "decision", "off").want(b.t, http.StatusOK)
+	shown := b.post("/account/mail", "decision", "off").want(b.t, http.StatusOK)
 	for _, found := range shownCode.FindAllStringSubmatch(shown.body, -1) {
 		codes = append(codes, found[1])
 	}
@@ -36,13 +36,13 @@ func TestMailOffAndBack(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			b := r.signedIn("maya@example.com")
-			if strings.Contains(b.get("/account").body, pathMail) {
+			if strings.Contains(b.get("/account").body, "/account/mail") {
 				t.Error("it is offered without a passkey")
 			}
 			p := b.passkey()
 			b.touch(p, "").to(t)
-			goldenPage(t, "account-mail", b.get(pathMail).want(t, http.StatusOK).body)
-			b.post(pathMail, "decision", "maybe").want(t, http.StatusBadRequest)
+			goldenPage(t, "account-mail", b.get("/account/mail").want(t, http.StatusOK).body)
+			b.post("/account/mail", "decision", "maybe").want(t, http.StatusBadRequest)
 			codes := b.mailOff()
 			account := b.get("/account").want(t, http.StatusOK).body
 			if !strings.Contains(account, "Mail does not sign you in. 10 recovery codes are left.") || strings.Contains(account, "Mail me a link") {
@@ -52,21 +52,21 @@ func TestMailOffAndBack(t *testing.T) {
 			if page := lost.get("/signin?return=%2Faccount%2Fmail").want(t, http.StatusOK); !strings.Contains(page.body, `href="/signin/recovery?return=%2Faccount%2Fmail"`) {
 				t.Error(page.body)
 			}
-			goldenPage(t, "recovery", lost.get(pathRecovery).want(t, http.StatusOK).body)
-			again := lost.post(pathRecovery, "email", "maya@example.com", "code", "abcd-efgh-ijkl-mnop", "return", pathMail).to(t)
-			if again != pathRecovery+"?return=%2Faccount%2Fmail&wrong=1" {
+			goldenPage(t, "recovery", lost.get("/signin/recovery").want(t, http.StatusOK).body)
+			again := lost.post("/signin/recovery", "email", "maya@example.com", "code", "abcd-efgh-ijkl-mnop", "return", "/account/mail").to(t)
+			if again != "/signin/recovery?return=%2Faccount%2Fmail&wrong=1" {
 				t.Errorf("a wrong code leads to %s", again)
 			}
 			if page := lost.get(again).want(t, http.StatusOK).body; !strings.Contains(page, "That code is not right for this address") || !strings.Contains(page, `value="maya@example.com"`) {
 				t.Error(page)
 			}
-			if to := lost.post(pathRecovery, "email", "maya@example.com", "code", strings.ToUpper(codes[3]), "return", pathMail).to(t); to != pathMail {
+			if to := lost.post("/signin/recovery", "email", "maya@example.com", "code", strings.ToUpper(codes[3]), "return", "/account/mail").to(t); to != "/account/mail" {
 				t.Errorf("led to %s", to)
 			}
-			if page := lost.get(pathMail).want(t, http.StatusOK).body; !strings.Contains(page, "9 codes are left.") {
+			if page := lost.get("/account/mail").want(t, http.StatusOK).body; !strings.Contains(page, "9 codes are left.") {
 				t.Error(page)
 			}
-			if to := lost.post(pathMail, "decision", "on").to(t); to != "/account" {
+			if to := lost.post("/account/mail", "decision", "on").to(t); to != "/account" {
 				t.Errorf("led to %s", to)
 			}
 			if page := lost.get("/account").want(t, http.StatusOK).body; !strings.Contains(page, "Mail me a link") {
@@ -90,7 +90,7 @@ func TestMailOffLooksTheSame(t *testing.T) {
 		b := r.browser()
 		answers := []answer{b.post("/signin", "email", email)}
 		answers = append(answers, b.get(answers[0].to(t)), b.post("/signin/code", "code", "000000"))
-		answers = append(answers, b.get(answers[2].to(t)), b.post(pathRecovery, "email", email, "code", "aaaabbbbccccdddd"))
+		answers = append(answers, b.get(answers[2].to(t)), b.post("/signin/recovery", "email", email, "code", "aaaabbbbccccdddd"))
 		answers = append(answers, b.get(answers[4].to(t)))
 		var all strings.Builder
 		for _, a := range answers {

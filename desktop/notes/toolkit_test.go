@@ -23,8 +23,12 @@ type screen struct {
 	fails   error
 }
 
+// newScreen makes each text literal as it is told, or leaves it as it is shown.
 func newScreen(literal func(string) string) *screen {
 	s := &screen{sets: map[string][]string{}}
+	if literal == nil {
+		literal = asShown
+	}
 	s.toolkitNotes = newToolkitNotes(slog.New(slog.DiscardHandler), func(a verbs.Action) { s.did = append(s.did, a) }, literal)
 	return s
 }
@@ -65,7 +69,7 @@ var asks = Note{
 func TestToolkitButtons(t *testing.T) {
 	t.Parallel()
 	for what, want := range map[string]verbs.Verb{"0": verbs.Approve, "1": verbs.Deny, actionDefault: verbs.Show} {
-		s := newScreen(asShown)
+		s := newScreen(nil)
 		s.start()
 		id, buttons := s.shows(t, asks)
 		if !slices.Equal(buttons, []string{"Approve", "Deny"}) {
@@ -77,7 +81,7 @@ func TestToolkitButtons(t *testing.T) {
 			t.Errorf("%s did %+v", what, s.did)
 		}
 	}
-	s := newScreen(asShown)
+	s := newScreen(nil)
 	s.start()
 	for _, odd := range []string{actionDismiss, "2", "-1", "approve", ""} {
 		id, _ := s.shows(t, asks)
@@ -92,7 +96,7 @@ func TestToolkitButtons(t *testing.T) {
 // still be on the screen: its buttons answer nothing.
 func TestToolkitNotesOutOfDate(t *testing.T) {
 	t.Parallel()
-	s := newScreen(asShown)
+	s := newScreen(nil)
 	s.start()
 	first, _ := s.shows(t, asks)
 	again := asks
@@ -104,7 +108,7 @@ func TestToolkitNotesOutOfDate(t *testing.T) {
 	s.heard(first, "0")
 	s.Drop(t.Context(), asks.Key)
 	s.heard(second, "0")
-	earlier := newScreen(asShown)
+	earlier := newScreen(nil)
 	earlier.start()
 	id, _ := earlier.shows(t, asks)
 	s.heard(id, "0")
@@ -119,7 +123,7 @@ func TestToolkitNotesOutOfDate(t *testing.T) {
 // What is told before the toolkit runs waits for it, and what is over by then is not shown.
 func TestToolkitNotesWait(t *testing.T) {
 	t.Parallel()
-	s := newScreen(asShown)
+	s := newScreen(nil)
 	for i := range maxWaiting + 3 {
 		programs.Must(t, s.Show(t.Context(), Note{Key: fmt.Sprint("n", i), Title: fmt.Sprint("Note ", i)}))
 	}
@@ -132,13 +136,13 @@ func TestToolkitNotesWait(t *testing.T) {
 	if text := strings.Join(s.sent, " "); strings.Contains(text, "Note 6") || strings.Contains(text, "Note 0") || !strings.Contains(text, "Note 18") {
 		t.Errorf("shown: %q", s.sent)
 	}
-	refused := newScreen(asShown)
+	refused := newScreen(nil)
 	_ = refused.Show(t.Context(), asks)
 	refused.serve(nil)
 	if err := refused.Show(t.Context(), asks); !errors.Is(err, errNoNotes) || len(refused.waiting) != 0 {
 		t.Errorf("without a service: %v, %d wait", err, len(refused.waiting))
 	}
-	gone := newScreen(asShown) // with a note on it
+	gone := newScreen(nil) // with a note on it
 	gone.start()
 	id, _ := gone.shows(t, asks)
 	gone.serve(nil)
@@ -147,7 +151,7 @@ func TestToolkitNotesWait(t *testing.T) {
 	if err := gone.Show(t.Context(), asks); !errors.Is(err, errNoNotes) || len(gone.did) != 1 || gone.did[0] != (verbs.Action{Verb: verbs.Show}) {
 		t.Errorf("after the service went: %v, did %+v", err, gone.did)
 	}
-	broken := newScreen(asShown)
+	broken := newScreen(nil)
 	broken.fails = errors.New("no")
 	broken.start()
 	if err := broken.Show(t.Context(), asks); err == nil || len(broken.shown) != 0 {
@@ -159,7 +163,7 @@ func TestToolkitNotesWait(t *testing.T) {
 // newest are: some systems never tell that one was closed.
 func TestToolkitKeepsFewNotes(t *testing.T) {
 	t.Parallel()
-	s := newScreen(asShown)
+	s := newScreen(nil)
 	s.start()
 	id, _ := s.shows(t, asks)
 	s.heard(id, actionDismiss)
@@ -223,7 +227,7 @@ func TestToolkitTellsNothingTwice(t *testing.T) {
 	t.Parallel()
 	later := asks
 	later.Title, later.InPlace = "Notes asks, and waits", true
-	s := newScreen(asShown)
+	s := newScreen(nil)
 	programs.Must(t, s.Show(t.Context(), later)) // nothing waits to be changed
 	programs.Must(t, s.Show(t.Context(), asks))
 	programs.Must(t, s.Show(t.Context(), later))
