@@ -208,7 +208,7 @@ func (a *app) draw() {
 	a.drawing.Lock()
 	defer a.drawing.Unlock()
 	if s, known := a.snapshot(); known {
-		beside := a.besides()
+		beside := a.aroundNow()
 		a.show(menu.Draw(menu.Picture{
 			OwnerState: s, People: beside.people, Visitors: beside.visitors, Share: beside.share,
 			Secret: a.waitsFor(), AtLogin: a.atLogin(), Keys: a.keysGiven(), Now: time.Now(),

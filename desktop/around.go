@@ -53,7 +53,7 @@ func (a *app) gather(ctx context.Context, g *gatherer) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	now := a.besides()
+	now := a.aroundNow()
 	changed, looked := false, false
 	var listening []agentapi.Listening
 	if version := s.PeopleVersion + fmt.Sprint(len(s.Apps)); version != g.people || now.people == nil {
@@ -114,8 +114,8 @@ func sameVisitors(s agentapi.OwnerState, visitors []agentapi.Visitor) bool {
 	return len(visitors) == min(s.Here, agentapi.MaxVisitors) && !slices.ContainsFunc(s.Apps, func(app agentapi.OwnerApp) bool { return open[app.Label] != (len(app.Here) > 0) })
 }
 
-// besides is what the menu shows beside the snapshot.
-func (a *app) besides() around {
+// aroundNow is what the menu shows beside the snapshot, as it is by now.
+func (a *app) aroundNow() around {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.around

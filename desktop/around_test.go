@@ -47,8 +47,8 @@ func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 			want = mostMissed + 1
 		}
 		asked := slices.DeleteFunc(agent.asked(), func(call string) bool { return call != "GET /owner/visitors" })
-		if len(asked) != want || len(a.besides().visitors) != len(lists[len(lists)-1]) {
-			t.Errorf("%s: asked %d times, for %+v", name, len(asked), a.besides().visitors)
+		if len(asked) != want || len(a.aroundNow().visitors) != len(lists[len(lists)-1]) {
+			t.Errorf("%s: asked %d times, for %+v", name, len(asked), a.aroundNow().visitors)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestVisitorsAreReadAgainOnceTheirClientIsKnown(t *testing.T) {
 	look(t.Context())
 	a.state.Grants = []agentapi.Grant{{ID: "g", ClientName: "Zebra", Email: "bob@example.com"}}
 	look(t.Context())
-	if got := a.besides().visitors; len(got) != 1 || got[0].ClientName != "Zebra" {
+	if got := a.aroundNow().visitors; len(got) != 1 || got[0].ClientName != "Zebra" {
 		t.Errorf("here are %+v", got)
 	}
 }
@@ -90,13 +90,13 @@ func TestOpeningTheMenuLooksAtWhatListens(t *testing.T) {
 	look(t.Context())
 	agent.answer("GET /owner/listening", []agentapi.Listening{{Port: 3000, Program: "node", Own: true, Steady: true, Since: time.Now()}, {Port: 2024, Program: "helper", Own: true, Since: time.Now().Add(time.Second)}})
 	look(t.Context())
-	if got := a.besides().share.Port; got != 0 {
+	if got := a.aroundNow().share.Port; got != 0 {
 		t.Errorf("looked twice within %v, at %d", lookEvery, got)
 	}
 	a.menuOpened()
 	<-a.newAround
 	look(t.Context())
-	if got := a.besides().share.Port; got != 3000 {
+	if got := a.aroundNow().share.Port; got != 3000 {
 		t.Errorf("the menu offers %d", got)
 	}
 }
@@ -138,7 +138,7 @@ func TestWhatWasLookedAtIsNotOfferedAgain(t *testing.T) {
 	s.Here = 1
 	a.state = s
 	look(t.Context())
-	if got := a.besides().share; got.Port != 0 {
+	if got := a.aroundNow().share; got.Port != 0 {
 		t.Errorf("it is offered again: %+v", got)
 	}
 }
@@ -158,7 +158,7 @@ func TestWhatCameBeforeTimeRanOutIsShown(t *testing.T) {
 	s := owner.State()
 	a, look, _ := gathers(agent, s)
 	look(t.Context())
-	if got := a.besides().people; len(got) != 1 {
+	if got := a.aroundNow().people; len(got) != 1 {
 		t.Fatalf("the menu has %+v", got)
 	}
 	agent.answer("GET /owner/people", agentapi.People{Members: []agentapi.Person{}})
@@ -168,7 +168,7 @@ func TestWhatCameBeforeTimeRanOutIsShown(t *testing.T) {
 	agent.answer("GET /owner/visitors", func(string) any { runOut(); return nil })
 	look(ctx)
 	look(t.Context())
-	if got := a.besides().people; len(got) != 0 {
+	if got := a.aroundNow().people; len(got) != 0 {
 		t.Errorf("the menu still has %+v", got)
 	}
 }

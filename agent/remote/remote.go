@@ -162,7 +162,7 @@ func (r *Remote) syncForever(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
 		woken := r.wakeups()
-		err := r.cfg.Tunnel.Sync(ctx, r.version, r.take)
+		err := r.cfg.Tunnel.Sync(ctx, r.version, r.apply)
 		if ctx.Err() != nil {
 			break
 		}
@@ -217,10 +217,10 @@ func (r *Remote) look(ctx context.Context, woken <-chan struct{}) {
 // maxLeft bounds how many lines are remembered that the control plane left.
 const maxLeft = 32
 
-// take hands a snapshot on unless it is another computer's, or older than the last: a
+// apply hands a snapshot on unless it is another computer's, or older than the last: a
 // node that does not know what the others do tells what was withdrawn since. Older is also
 // what is of a line that was left for another one.
-func (r *Remote) take(snapshot controlapi.Snapshot) error {
+func (r *Remote) apply(snapshot controlapi.Snapshot) error {
 	if snapshot.Unchanged {
 		r.cfg.OnContact()
 		return nil

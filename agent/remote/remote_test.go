@@ -424,7 +424,7 @@ func TestForgedAndOldSnapshots(t *testing.T) {
 			{"mine", "b", 9, false},
 		} {
 			before := len(h.snapshots)
-			err := h.remote.take(controlapi.Snapshot{
+			err := h.remote.apply(controlapi.Snapshot{
 				Version: "x", Computer: controlapi.Computer{ID: step.computer}, Line: step.line, Change: step.change,
 				Left: []string{"c"}, // which nobody else can say
 			})
@@ -439,7 +439,7 @@ func TestForgedAndOldSnapshots(t *testing.T) {
 			t.Errorf("%q are kept as left", last.Left)
 		}
 		for n := range 3 * maxLeft {
-			if err := h.remote.take(controlapi.Snapshot{Version: "x", Computer: controlapi.Computer{ID: "mine"}, Line: fmt.Sprint(n)}); err != nil || len(last.Left) > maxLeft {
+			if err := h.remote.apply(controlapi.Snapshot{Version: "x", Computer: controlapi.Computer{ID: "mine"}, Line: fmt.Sprint(n)}); err != nil || len(last.Left) > maxLeft {
 				t.Fatalf("line %d: %v, %d are kept", n, err, len(last.Left))
 			}
 		}
