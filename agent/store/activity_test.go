@@ -80,7 +80,9 @@ func TestDamagedActivity(t *testing.T) {
 func TestDamagedDarkIsAnError(t *testing.T) {
 	t.Parallel()
 	s := openDir(t, t.TempDir())
-	err := s.update(func(tx *boltfile.Tx) error { return tx.Bucket([]byte("meta")).Put([]byte("dark.since"), []byte("yesterday")) })
+	err := s.update(func(tx *boltfile.Tx) error {
+		return tx.Bucket([]byte("meta")).Put([]byte("dark.since"), []byte("yesterday"))
+	})
 	programs.Must(t, err)
 	if since, err := s.DarkSince(); err == nil {
 		t.Errorf("dark since %v", since)
