@@ -31,17 +31,18 @@ func TestRelaysInTheOwnNetwork(t *testing.T) {
 	// 127.0.0.2 and up are not of the internet here, and 127.0.0.1 is where said.
 	internet := func(at netip.Addr) bool { return at == netip.MustParseAddr("127.0.0.1") }
 	nowhere := func(netip.Addr) bool { return false }
-	auth := func(url string) controlapi.Relay {
-		return programs.Got(authRelay(url))(t)
+	// of are those of a control plane that is trusted by these authorities.
+	of := func(roots *x509.CertPool, url string, public func(netip.Addr) bool) *relayAddresses {
+		return &relayAddresses{control: &ControlPlane{RootCAs: roots}, auth: programs.Got(authRelay(url))(t), public: public}
 	}
 	for what, c := range map[string]struct {
 		relays *relayAddresses
 		want   error
 	}{
-		"of a control plane on the internet":   {&relayAddresses{control: &ControlPlane{RootCAs: trusted}, auth: auth(control.URL), public: internet}, errRelayNear},
-		"of one in the same network":           {&relayAddresses{control: &ControlPlane{RootCAs: trusted}, auth: auth(control.URL), public: nowhere}, nil},
-		"of one that only says to be":          {&relayAddresses{control: &ControlPlane{RootCAs: x509.NewCertPool()}, auth: auth(control.URL), public: nowhere}, errRelayNear},
-		"of one that cannot be reached":        {&relayAddresses{control: &ControlPlane{RootCAs: trusted}, auth: auth("https://127.0.0.1:1"), public: nowhere}, errRelayNear},
+		"of a control plane on the internet":   {of(trusted, control.URL, internet), errRelayNear},
+		"of one in the same network":           {of(trusted, control.URL, nowhere), nil},
+		"of one that only says to be":          {of(x509.NewCertPool(), control.URL, nowhere), errRelayNear},
+		"of one that cannot be reached":        {of(trusted, "https://127.0.0.1:1", nowhere), errRelayNear},
 		"of the control plane of this process": {&relayAddresses{control: &ControlPlane{Local: true}, public: nowhere}, nil},
 	} {
 		err := c.relays.allowed(t.Context(), netip.MustParseAddr("127.0.0.2"))

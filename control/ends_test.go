@@ -183,9 +183,7 @@ func TestEndedSharesAreForgotten(t *testing.T) {
 func TestAnEndOutlivesAnEarlierNode(t *testing.T) {
 	t.Parallel()
 	b, id, account := dated(t)
-	p := b.rowOf(id, account)
-	p.Until = nil
-	b.keep(keyPerson(id, account), p)
+	edit(b, keyPerson(id, account), func(p *person) { p.Until = nil })
 	b.clock.Add(2 * time.Hour)
 	b.ended()
 	if p := b.rowOf(id, account); !slices.Equal(p.Apps, []string{"app2"}) || b.rows("ends/") != 0 {

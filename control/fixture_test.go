@@ -126,6 +126,14 @@ func (b *bench) keep(key string, row any) {
 
 func (b *bench) drop(keys ...string) { b.t.Helper(); b.change(func(tx *txn) { tx.delete(keys...) }) }
 
+// edit changes a row as it is stored.
+func edit[T any](b *bench, key string, to func(row *T)) {
+	b.t.Helper()
+	row := rowAt[T](b, key)
+	to(&row)
+	b.keep(key, row)
+}
+
 // bound has somebody sign in by a provider, too.
 func (b *bench) bound(account Account, by login) {
 	b.t.Helper()
@@ -212,11 +220,9 @@ func (b *bench) session(id, account string, only ...string) (token string) {
 // changePerson writes a person's row as it is to be.
 func (b *bench) changePerson(computerID, account string, to func(p *person)) {
 	b.t.Helper()
-	b.change(func(tx *txn) {
-		p, _ := get[person](tx, keyPerson(computerID, account))
-		to(&p)
-		tx.putPerson(computerID, p, p)
-	})
+	p := b.rowOf(computerID, account)
+	to(&p)
+	b.change(func(tx *txn) { tx.putPerson(computerID, p, p) })
 }
 
 // run runs the service until the test ends.

@@ -216,11 +216,7 @@ func TestStoredRedirectURIs(t *testing.T) {
 	b := newBench(t)
 	c := b.registered()
 	stored := []string{"https://host.example/../cb", "https://host.example:99999/cb"}
-	b.change(func(tx *txn) {
-		row := ok[client](t)(authenticateClient(tx, c.Credentials))
-		row.RedirectURIs = stored
-		tx.put(keyClient(row.ID), row, 0)
-	})
+	edit(b, keyClient(c.ID), func(row *client) { row.RedirectURIs = stored })
 	for _, uri := range stored {
 		if _, err := b.Clients.For(t.Context(), c.ID, uri); err != nil {
 			t.Errorf("%s: %v", uri, err)

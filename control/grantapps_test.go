@@ -170,9 +170,7 @@ func TestGrantThatLostItsApps(t *testing.T) {
 	b := newBench(t)
 	s := b.someApps()
 	tokens := s.grantedFor("n1")
-	g := rowAt[grant](b, keyGrant(grantID(tokens.Refresh)))
-	g.Apps = nil
-	b.keep(keyGrant(g.ID), g)
+	edit(b, keyGrant(grantID(tokens.Refresh)), func(g *grant) { g.Apps = nil })
 	_, err := s.use(tokens.Refresh)
 	wantRefusal(t, err, controlapi.CodeAccessDenied)
 	if apps, listed := s.snapshot().GrantApps[grantID(tokens.Refresh)]; !listed || len(apps) != 0 {

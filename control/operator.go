@@ -71,11 +71,3 @@ func (s *Operators) List(ctx context.Context) ([]Operator, error) {
 		return all, nil
 	})
 }
-
-// Is says whether an account has the role now.
-func (s *Operators) Is(ctx context.Context, accountID string) (bool, error) {
-	return viewed(ctx, s.core, func(tx *txn) (bool, error) {
-		_, found := get[Operator](tx, keyOperator(accountID))
-		return found && accountID != "", nil
-	})
-}

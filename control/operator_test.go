@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"testing"
 
 	"porchlight/control/controlapi"
@@ -12,7 +13,10 @@ import (
 func TestOperators(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	is := func(id string) bool { return ok[bool](t)(b.Operators.Is(t.Context(), id)) }
+	is := func(id string) bool {
+		t.Helper()
+		return slices.ContainsFunc(ok[[]Operator](t)(b.Operators.List(t.Context())), func(o Operator) bool { return o.ID == id })
+	}
 	olga := ok[Operator](t)(b.Operators.Add(t.Context(), "Olga@Porch.Example"))
 	if again := ok[Operator](t)(b.Operators.Add(t.Context(), "olga@porch.example")); again != olga || !is(olga.ID) {
 		t.Errorf("added again: %+v after %+v", again, olga)

@@ -50,8 +50,8 @@ func newSuspended(t *testing.T) *suspended {
 	s.token, s.tokens = b.session("", s.bob.ID), s.granted(s.bob, "maya")
 	s.visit = VisitRequest{Computer: "maya", App: "n1", RedirectURI: "https://notes.maya.localhost:8443" + controlapi.CallbackPath,
 		Host: "notes.maya.localhost:8443", State: "state", Challenge: challengeOf(proof)}
+	p := b.rowOf(s.computer, s.bob.ID)
 	b.change(func(tx *txn) {
-		p, _ := get[person](tx, keyPerson(s.computer, s.bob.ID))
 		programs.Must(t, tx.putPassword(s.computer, appPassword{ID: anID(), AccountID: s.bob.ID, AppID: "n1", Hash: "hash", InvitedAt: p.InvitedAt}))
 	})
 	s.before = s.snapshot()

@@ -61,7 +61,7 @@ func TestCommandLine(t *testing.T) {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := programs.Got(openSettings(dir))(t)
+	s := settingsIn(t, dir)
 	programs.Must(t, s.change(func(v *settingsValues) { v.LastNotice, v.Panel = 7, "light" }))
 	info, err := os.Stat(filepath.Join(dir, settingsFile))
 	if err != nil || info.Mode().Perm() != 0o600 {

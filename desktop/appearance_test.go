@@ -19,7 +19,7 @@ func (t notedWindow) Emit(name string, _ any) { t.events <- name }
 // when that changes.
 func TestLooksAsChosenOrAsTheDesktop(t *testing.T) {
 	t.Parallel()
-	s := programs.Got(openSettings(t.TempDir()))(t)
+	s := settingsIn(t, t.TempDir())
 	page := notedWindow{events: make(chan string)}
 	a := &app{settings: s, window: page}
 	expect := func(want string) {

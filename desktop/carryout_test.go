@@ -36,11 +36,16 @@ func TestCarryOut(t *testing.T) {
 		{Verb: verbs.Undo, Notice: 7}:                        "POST /owner/notices/7/undo",
 	} {
 		agent := startAgent(t, map[string]any{"POST /owner/apps/notes/approve": approved})
-		a := &app{client: agent.Client, known: true}
+		a := appOf(agent)
 		if _, err := a.carryOut(t.Context(), act); err != nil || !slices.Equal(agent.asked(), []string{want}) {
 			t.Errorf("%s: the agent was asked to %q, %v", act.Verb, agent.asked(), err)
 		}
 	}
+}
+
+// appOf is one that knows its agent, and of these apps.
+func appOf(a *fakeAgent, apps ...agentapi.OwnerApp) *app {
+	return &app{client: a.Client, state: owner.State(apps...), known: true, log: slog.New(slog.DiscardHandler)}
 }
 
 var family = agentapi.Group{ID: "f1", Name: "Family", Apps: []string{"Notes"}, Until: map[string]time.Time{"Notes": owner.Noon}}
@@ -50,7 +55,7 @@ func TestGroupUndo(t *testing.T) {
 	t.Parallel()
 	until := owner.Noon.Add(time.Hour) // changed since the menu was made
 	agent := startAgent(t, map[string]any{"POST /owner/groups/f1/withdraw": agentapi.GroupChanged{OK: true, Until: &until}})
-	a := &app{client: agent.Client, known: true}
+	a := appOf(agent)
 	n, err := a.carryOut(t.Context(), verbs.OfGroup(family, "Notes"))
 	if err != nil || n.Title != "Family can't open Notes any more" {
 		t.Fatalf("%+v, %v", n, err)
@@ -70,7 +75,7 @@ func TestApproved(t *testing.T) {
 	t.Parallel()
 	agent := startAgent(t, map[string]any{"POST /owner/apps/notes/approve": approved})
 	request := owner.Pending("notes", "Notes", 3000)
-	a := &app{client: agent.Client, state: owner.State(request), known: true}
+	a := appOf(agent, request)
 	if n, err := a.carryOut(t.Context(), verbs.ApproveOf(request)); err != nil || n.Body != "notes.maya.localhost. Only you can open it." || n.Title != "Notes is on" {
 		t.Errorf("%+v, %v", n, err)
 	}
@@ -98,7 +103,7 @@ func TestProlongSaysWhatWasGiven(t *testing.T) {
 			given++
 			return nil
 		}})
-		a := &app{client: agent.Client, known: true, log: slog.New(slog.DiscardHandler)}
+		a := appOf(agent)
 		done, err := a.carryOut(t.Context(), act)
 		if (err != nil) != (most == 0) {
 			t.Errorf("%d given: %v", most, err)
@@ -115,7 +120,7 @@ func TestUndoOfAYesLeavesEarlierInvitations(t *testing.T) {
 	for _, left := range [][]string{nil, {"Photos"}} {
 		bob := agentapi.Person{AccountID: "bob", Status: agentapi.PersonPending, Apps: left}
 		agent := startAgent(t, map[string]any{"POST /owner/people/grant": agentapi.PersonChanged{Person: bob}})
-		a := &app{client: agent.Client, known: true}
+		a := appOf(agent)
 		want := []string{`POST /owner/people/grant{"accountId":"bob","app":"Notes","granted":false}`}
 		if left == nil {
 			want = append(want, `POST /owner/people/revoke{"accountId":"bob"}`)
@@ -139,7 +144,7 @@ func TestGiven(t *testing.T) {
 		"":         {undo}, // it has none so far
 	} {
 		notes.Host = host
-		a := &app{client: agent.Client, known: true, state: owner.State(owner.Live("wiki", "Wiki", 3001), notes)}
+		a := appOf(agent, owner.Live("wiki", "Wiki", 3001), notes)
 		n, err := a.carryOut(t.Context(), given)
 		var offered []verbs.Action
 		for _, b := range n.Buttons {

@@ -31,7 +31,7 @@ func (f *fakeFile) Set(_ context.Context, secret string) error { f.secret = secr
 
 func preferencesIn(t *testing.T, dir string) *preferences {
 	t.Helper()
-	kept := programs.Got(openSettings(dir))(t)
+	kept := settingsIn(t, dir)
 	return &preferences{settings: kept, dataDir: dir, inFile: &fakeFile{}}
 }
 

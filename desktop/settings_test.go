@@ -40,7 +40,7 @@ func TestDamagedSettings(t *testing.T) {
 func TestSettingsThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := programs.Got(openSettings(dir))(t)
+	s := settingsIn(t, dir)
 	// In the way, also of a test that runs as root.
 	inTheWay := filepath.Join(dir, settingsFile)
 	programs.Must(t, os.Mkdir(inTheWay, 0o700))
@@ -56,4 +56,10 @@ func TestSettingsThatCannotBeWritten(t *testing.T) {
 	if again, err := openSettings(dir); err != nil || again.get().Appearance != "dark" {
 		t.Errorf("the second try wrote %+v, %v", again, err)
 	}
+}
+
+// settingsIn are those that a data directory keeps.
+func settingsIn(t *testing.T, dir string) *settings {
+	t.Helper()
+	return programs.Got(openSettings(dir))(t)
 }

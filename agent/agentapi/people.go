@@ -10,8 +10,7 @@ import (
 
 // Roles and states of a Person, as on the wire.
 const (
-	RoleOwner  = "owner"
-	RoleMember = "member"
+	RoleOwner = "owner"
 
 	PersonActive  = "active"  // accepted
 	PersonPending = "pending" // invited

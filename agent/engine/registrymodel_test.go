@@ -15,6 +15,12 @@ import (
 	"porchlight/test/programs"
 )
 
+// modelled is a program as the model knows it.
+type modelled struct {
+	of  string // its app
+	pid int
+}
+
 // TestRegistryMatchesTheModel runs any sequence of calls and of time passing,
 // and compares every count with a map of deadlines.
 func TestRegistryMatchesTheModel(t *testing.T) {
@@ -22,7 +28,7 @@ func TestRegistryMatchesTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1_800_000_000, 0)
 		r := NewRegistry(RegistryConfig{Open: immortal, Now: func() time.Time { return now }})
-		until := map[registrantKey]time.Time{} // the model
+		until := map[modelled]time.Time{} // the model
 		appIDs := rapid.SampledFrom([]string{"com.example.notes", "com.example.wiki", "org.example.nikki-2"})
 		pids := rapid.IntRange(1001, 1003)
 		draw := func(t *rapid.T) agentapi.RegisterRequest {
@@ -34,7 +40,7 @@ func TestRegistryMatchesTheModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"register": func(t *rapid.T) {
 				req := draw(t)
-				until[registrantKey{req.AppID, req.PID, ""}] = now.Add(agentapi.ReapAfter)
+				until[modelled{req.AppID, req.PID}] = now.Add(agentapi.ReapAfter)
 				got, err := r.Register(Caller{}, req, by(req.PID))
 				if err != nil || got.Registrants != len(until) || !r.Admits(got.Capability) {
 					t.Fatalf("%+v, %v, want %d registrants", got, err, len(until))
@@ -42,7 +48,7 @@ func TestRegistryMatchesTheModel(t *testing.T) {
 			},
 			"heartbeat": func(t *rapid.T) {
 				req := draw(t)
-				key := registrantKey{req.AppID, req.PID, ""}
+				key := modelled{req.AppID, req.PID}
 				_, known := until[key]
 				if _, err := r.Heartbeat(Caller{}, req); (err == nil) != known {
 					t.Fatalf("known %v, and answered %v", known, err)
@@ -53,8 +59,8 @@ func TestRegistryMatchesTheModel(t *testing.T) {
 			},
 			"deregister": func(t *rapid.T) {
 				req := draw(t)
-				ofApp := func(k registrantKey, _ time.Time) bool { return k.appID == req.AppID }
-				key := registrantKey{req.AppID, req.PID, ""}
+				ofApp := func(k modelled, _ time.Time) bool { return k.of == req.AppID }
+				key := modelled{req.AppID, req.PID}
 				if _, own := until[key]; own {
 					delete(until, key)
 				} else {
@@ -66,13 +72,13 @@ func TestRegistryMatchesTheModel(t *testing.T) {
 			},
 			"time passes": func(t *rapid.T) {
 				now = now.Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second)
-				maps.DeleteFunc(until, func(_ registrantKey, end time.Time) bool { return !end.After(now) })
+				maps.DeleteFunc(until, func(_ modelled, end time.Time) bool { return !end.After(now) })
 				r.sweep()
 			},
 			"": func(t *rapid.T) {
-				got := map[registrantKey]bool{}
+				got := map[modelled]bool{}
 				for _, row := range r.Registrants() {
-					got[registrantKey{row.AppID, row.PID, ""}] = true
+					got[modelled{row.AppID, row.PID}] = true
 				}
 				for key := range until {
 					if !got[key] {

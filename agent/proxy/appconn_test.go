@@ -20,6 +20,9 @@ func connected(t *testing.T, of *kept) (ours *appConn, theirs net.Conn) {
 	return newAppConn(conn, of), theirs
 }
 
+// unused has it be one that was put away so long ago.
+func (c *appConn) unused(long time.Duration) { c.since = time.Now().Add(-long) }
+
 // TestAppConnsAreBounded: what is idle for too long is closed, more than fits is
 // closed at once, and the timer ends with the last of them.
 func TestAppConnsAreBounded(t *testing.T) {
@@ -34,15 +37,21 @@ func TestAppConnsAreBounded(t *testing.T) {
 		}
 	}
 
+	keeps := func(conns ...*appConn) {
+		for _, c := range conns {
+			a.put(c, true)
+		}
+	}
+	idles := func() (n int, ends bool) { return a.count, a.sweep != nil }
+
 	old, oldTheirs := open()
 	young, _ := open()
-	a.put(old, true)
-	a.put(young, true)
-	old.since = time.Now().Add(-maxIdleTime)
+	keeps(old, young)
+	old.unused(maxIdleTime)
 	a.closeOld()
 	closed(oldTheirs)
-	if a.count != 1 || a.sweep == nil {
-		t.Fatalf("%d idle, timer %v", a.count, a.sweep)
+	if n, ends := idles(); n != 1 || !ends {
+		t.Fatalf("%d idle, timer %v", n, ends)
 	}
 	if got := a.idle(of(), "", true); got != young {
 		t.Fatal("the young one is not kept")
@@ -52,17 +61,17 @@ func TestAppConnsAreBounded(t *testing.T) {
 	}
 	unknown := a.of(pool{app: "id-other"})
 	a.closeOld()
-	if a.sweep != nil || !unknown.gone || young.kept.gone {
-		t.Errorf("timer %v with nothing idle; of one app nothing is known (%v), and that another keeps connections open is (%v)", a.sweep, unknown.gone, !young.kept.gone)
+	if _, ends := idles(); ends || !unknown.gone || young.kept.gone {
+		t.Errorf("timer %v with nothing idle; of one app nothing is known (%v), and that another keeps connections open is (%v)", ends, unknown.gone, !young.kept.gone)
 	}
 	lost, lostTheirs := open()
 	lost.kept = unknown
-	a.put(lost, true)
+	keeps(lost)
 	closed(lostTheirs)
 
 	stale, staleTheirs := open()
-	a.put(stale, true)
-	stale.since = time.Now().Add(-maxIdleTime)
+	keeps(stale)
+	stale.unused(maxIdleTime)
 	if a.idle(of(), "", true) != nil {
 		t.Error("one that was idle for too long is used")
 	}
@@ -70,17 +79,17 @@ func TestAppConnsAreBounded(t *testing.T) {
 
 	for range maxIdlePerApp {
 		c, _ := open()
-		a.put(c, true)
+		keeps(c)
 	}
 	more, moreTheirs := open()
-	a.put(more, true)
+	keeps(more)
 	closed(moreTheirs)
-	if a.count != maxIdlePerApp {
-		t.Errorf("%d idle", a.count)
+	if n, _ := idles(); n != maxIdlePerApp {
+		t.Errorf("%d idle", n)
 	}
 	a.closeIdle()
-	if a.count != 0 || len(a.kept) != 0 || a.sweep != nil {
-		t.Errorf("%d idle, timer %v", a.count, a.sweep)
+	if n, ends := idles(); n != 0 || len(a.kept) != 0 || ends {
+		t.Errorf("%d idle, timer %v", n, ends)
 	}
 }
 
@@ -107,11 +116,11 @@ func TestWhatIsKnownOfAnApp(t *testing.T) {
 		t.Errorf("of the former one: it closes %v, and %d are kept", k.closes, a.count)
 	}
 	a.put(now, false)
-	now.since = time.Now().Add(-time.Millisecond)
+	now.unused(time.Millisecond)
 	if k.learn() && time.Since(now.since) < asNewSeen {
 		t.Error("it was seen open for a millisecond")
 	}
-	now.since = time.Now().Add(-asNewSeen)
+	now.unused(asNewSeen)
 	if !k.learn() {
 		t.Error("it was seen open for long enough")
 	}

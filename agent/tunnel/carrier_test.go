@@ -20,6 +20,7 @@ func TestCarrier(t *testing.T) {
 		}
 		return s
 	}
+	these := func(sessions ...*session) []*session { return sessions }
 	ctx := t.Context()
 	good, drains := on(ctx, 0, false, false), on(ctx, 0, true, false)
 	failed, failedNow, failedLast := on(ctx, time.Second, false, false), on(ctx, 1, false, false), on(ctx, 2, false, false)
@@ -28,15 +29,15 @@ func TestCarrier(t *testing.T) {
 		want     int // -1 for none
 	}{
 		"none":                   {nil, -1},
-		"one has ended":          {[]*session{on(ended, 0, false, false), good}, 1},
-		"one failed":             {[]*session{failed, good}, 1},
-		"both failed":            {[]*session{failedLast, failed}, 1},
-		"the first drains":       {[]*session{drains, failedNow}, 1},
-		"the second drains":      {[]*session{failedNow, drains}, 0},
-		"both drain":             {[]*session{on(ctx, 1, true, false), drains}, 1},
-		"only one, which drains": {[]*session{nil, drains}, 1},
-		"only an extra one":      {[]*session{nil, nil, good}, -1},
-		"one carries it":         {[]*session{good, on(ctx, 1, false, true)}, 1},
+		"one has ended":          {these(on(ended, 0, false, false), good), 1},
+		"one failed":             {these(failed, good), 1},
+		"both failed":            {these(failedLast, failed), 1},
+		"the first drains":       {these(drains, failedNow), 1},
+		"the second drains":      {these(failedNow, drains), 0},
+		"both drain":             {these(on(ctx, 1, true, false), drains), 1},
+		"only one, which drains": {these(nil, drains), 1},
+		"only an extra one":      {these(nil, nil, good), -1},
+		"one carries it":         {these(good, on(ctx, 1, false, true)), 1},
 	} {
 		tun := &Tunnel{}
 		copy(tun.sessions[:], c.sessions)

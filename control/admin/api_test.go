@@ -169,13 +169,13 @@ func TestAPIActs(t *testing.T) {
 	}
 	c := a.Direct()
 	defer c.Close()
-	newest := programs.Got(Listed(t.Context(), c, AuditRows, control.Query{Limit: 2}))(t)
+	newest := programs.Got(Listed(t.Context(), c, auditRows, control.Query{Limit: 2}))(t)
 	if len(newest.Rows) != 2 || newest.Rows[0].Seq != newest.Rows[1].Seq+1 || newest.Next == "" {
 		t.Errorf("the newest rows are %+v", newest)
 	}
 	var n int
 	for q := (control.Query{Limit: 2}); ; n++ {
-		page := programs.Got(Listed(t.Context(), c, AuditRows, q))(t)
+		page := programs.Got(Listed(t.Context(), c, auditRows, q))(t)
 		if q.After = page.Next; q.After == "" {
 			break
 		}
@@ -208,3 +208,6 @@ func TestEveryQuestionIsDescribed(t *testing.T) {
 		t.Errorf("routes:\n%s\ndescribed:\n%s", strings.Join(routes, "\n"), strings.Join(described, "\n"))
 	}
 }
+
+// auditRows is the list that programs read by a token, and the command line in another form.
+var auditRows = Listing[audit.Row]{"/overview/audit"}

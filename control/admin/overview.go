@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"porchlight/control"
-	"porchlight/control/audit"
 	"porchlight/control/controlapi"
 )
 
@@ -103,7 +102,6 @@ var (
 	WaitingMails = Listing[control.Undelivered]{"/overview/mails/waiting"}
 	Clients      = Listing[control.ListedClient]{"/overview/clients"}
 	Suspensions  = Listing[control.Suspension]{"/overview/suspensions"}
-	AuditRows    = Listing[audit.Row]{"/overview/audit"}
 )
 
 // Listed is a page of a list, as control.Overview has it.

@@ -26,8 +26,13 @@ type waitingLine struct {
 func newLine(t *testing.T) (l *waitingLine, free func(answered bool)) {
 	l = &waitingLine{t: t, refused: map[string]error{}, closing: make(chan struct{})}
 	l.gate = newGate(1, 10*time.Second, l.closing)
-	leave := programs.Got(l.enter(t.Context()))(t)
+	leave := l.got()
 	return l, leave
+}
+
+// got is a place, at once.
+func (l *waitingLine) got() (leave func(answered bool)) {
+	return programs.Got(l.enter(l.t.Context()))(l.t)
 }
 
 // pass has a call of nobody's wait, which has to get in; it gives its place back at once.
@@ -111,7 +116,7 @@ func TestGateDropsWhoIsGone(t *testing.T) {
 		free(true)
 		l.want("b")
 		for range 200 {
-			free := programs.Got(l.enter(t.Context()))(t)
+			free := l.got()
 			ctx, leave := context.WithCancel(t.Context())
 			l.wg.Go(func() {
 				if free, err := l.enter(ctx); err == nil {
@@ -295,7 +300,7 @@ func TestGateBeforeADatabaseThatIsAway(t *testing.T) {
 			if len(l.refused) != 0 {
 				t.Fatal(l.refused)
 			}
-			free = programs.Got(l.enter(t.Context()))(t)
+			free = l.got()
 		}
 		l.wait(t.Context(), "late")
 		time.Sleep(l.patience / 2)

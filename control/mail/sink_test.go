@@ -81,6 +81,9 @@ func (r *queueRig) after(d time.Duration) {
 	r.deliverDue(r.t.Context())
 }
 
+// untilDialled lets the longest wait for a mail server go by.
+func (r *queueRig) untilDialled() { r.after(slowestRedial) }
+
 func anInvitation(t testing.TB) Message {
 	t.Helper()
 	m := programs.Got(Invitation{

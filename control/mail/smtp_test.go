@@ -95,7 +95,7 @@ func TestSMTPDownForAnHour(t *testing.T) {
 		t.Fatalf("%d wait, %d arrived", r.waiting(), len(s.Mails()))
 	}
 	s.start(false)
-	r.after(slowestRedial)
+	r.untilDialled()
 	ids := map[string]bool{}
 	for _, m := range s.Mails() {
 		e := programs.Got(message.Read(bytes.NewReader(m.Data)))(t)
@@ -172,7 +172,7 @@ func TestSMTPServerThatCannotBeUsed(t *testing.T) {
 			}
 			r.put("id1", anInvitation(t))
 			for range 3 {
-				r.after(slowestRedial)
+				r.untilDialled()
 			}
 			if r.waiting() != 1 || len(s.Mails()) != 0 {
 				t.Errorf("%d wait, %d arrived", r.waiting(), len(s.Mails()))

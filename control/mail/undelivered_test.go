@@ -121,10 +121,10 @@ func TestUnreachableIsCounted(t *testing.T) {
 	s.Stop()
 	r.put("id1", anInvitation(t))
 	for range 3 {
-		r.after(slowestRedial)
+		r.untilDialled()
 	}
 	s.start(false)
-	r.after(slowestRedial)
+	r.untilDialled()
 	if got, want := r.Stats(), (Stats{Delivered: 1, Unreachable: 3}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}

@@ -36,9 +36,9 @@ func TestLargeHeadsShareOneBound(t *testing.T) {
 	r, addr := serveRelay(t, nil, nil)
 	var conns []*tls.Conn
 	full := func() bool { return r.Stats().LimitedBy["large-heads"] > 0 }
-	for before := 0; !full(); before = r.heads.inside() {
+	for before := 0; !full(); before = places(r) {
 		conns = append(conns, largeHead(t, addr))
-		programs.Eventually(t, "a large head has its places", func() bool { return r.heads.inside() >= before+30 || full() })
+		programs.Eventually(t, "a large head has its places", func() bool { return places(r) >= before+30 || full() })
 		if before > heldPerSource/heldPart {
 			t.Fatalf("one address has %d places", before)
 		}
@@ -59,8 +59,11 @@ func TestLargeHeadsShareOneBound(t *testing.T) {
 	for _, conn := range conns {
 		_ = conn.Close()
 	}
-	programs.Eventually(t, "the places are free", func() bool { return r.heads.inside() == 0 })
+	programs.Eventually(t, "the places are free", func() bool { return places(r) == 0 })
 }
+
+// places is how many places strangers' heads have.
+func places(r *Relay) int { return r.heads.inside() }
 
 // holding is a connection that holds something, and lets go of it a moment after it was
 // closed, as one does whose handler still runs.
@@ -104,7 +107,7 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 		t.Fatal("there is no room for the first")
 	}
 	waiting := come(0, true)
-	if before := r.heads.inside(); !waiting.head.Take(smallKnown) || r.heads.inside() != before {
+	if before := places(r); !waiting.head.Take(smallKnown) || places(r) != before {
 		t.Error("what a waiting sync holds takes a place of strangers")
 	}
 	var strangers []*holding
@@ -114,8 +117,8 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 		if !c.head.Take(each) {
 			t.Fatalf("there is no room for the %dth", i)
 		}
-		if places := r.heads.inside(); places > heldByStrangers/heldPart {
-			t.Fatalf("%d places are taken", places)
+		if n := places(r); n > heldByStrangers/heldPart {
+			t.Fatalf("%d places are taken", n)
 		}
 	}
 	if !strangers[0].gone.Load() || strangers[1].closed.Load() || known.closed.Load() {
@@ -146,14 +149,14 @@ func TestAClosedOneHoldsUntilItLetsGo(t *testing.T) {
 			t.Fatal("there is no room for the first")
 		}
 		closed.closedNow()
-		if held := r.heads.inside(); held != heldByStrangers/heldPart {
+		if held := places(r); held != heldByStrangers/heldPart {
 			t.Errorf("it has %d places", held)
 		}
 		if began := time.Now(); next.Take(2*heldPart) || time.Since(began) != partingHead {
 			t.Errorf("there is room after %v", time.Since(began))
 		}
 		closed.end()
-		if held := r.heads.inside(); held != 0 || !next.Take(heldPart) {
+		if held := places(r); held != 0 || !next.Take(heldPart) {
 			t.Errorf("%d places are taken once it let go, or there is no room", held)
 		}
 		next.closedNow()
@@ -235,7 +238,7 @@ func TestBodiesTakeNoPlaceForHeads(t *testing.T) {
 		if n := <-read; n != 64<<10 {
 			t.Fatalf("%d bytes came", n)
 		}
-		if n := r.heads.inside(); n > 1 { // over HTTP/2 for an answer
+		if n := places(r); n > 1 { // over HTTP/2 for an answer
 			t.Errorf("HTTP/2 %v: a body that was read holds %d places", h2, n)
 		}
 		_ = more.Close()

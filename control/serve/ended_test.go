@@ -40,6 +40,7 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 		DataDir: t.TempDir(), Naming: control.Naming{Domain: "localhost"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
 	})
 	addrs, _ := n.Addrs()
+	people := n.service
 
 	// tunnel opens one and returns the relay's first answer.
 	tunnel := func(credential string) (*tls.Conn, tunnelwire.Frame) {
@@ -62,25 +63,25 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 			return c.EndCredential(t.Context())
 		},
 		"the credential is replaced": func(string) error {
-			_, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")
+			_, err := people.Computers.Ensure(t.Context(), "maya@example.com", "maya")
 			return err
 		},
 		"the owner disconnects it": func(string) error {
-			a, err := n.service.Accounts.ByEmail(t.Context(), "maya@example.com")
+			a, err := people.Accounts.ByEmail(t.Context(), "maya@example.com")
 			if err != nil {
 				return err
 			}
-			return n.service.Computers.Disconnect(t.Context(), a.ID, "maya")
+			return people.Computers.Disconnect(t.Context(), a.ID, "maya")
 		},
 		"the owner removes it": func(string) error {
-			a, err := n.service.Accounts.ByEmail(t.Context(), "maya@example.com")
+			a, err := people.Accounts.ByEmail(t.Context(), "maya@example.com")
 			if err != nil {
 				return err
 			}
-			return n.service.Computers.Remove(t.Context(), a.ID, "maya")
+			return people.Computers.Remove(t.Context(), a.ID, "maya")
 		},
 	} {
-		e := programs.Got(n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya"))(t)
+		e := programs.Got(people.Computers.Ensure(t.Context(), "maya@example.com", "maya"))(t)
 		conn, f := tunnel(e.Credential)
 		if f.Type != tunnelwire.Welcome {
 			t.Fatalf("%s: the tunnel is answered with %+v", name, f)

@@ -122,15 +122,15 @@ func Peopled(more int) (s agentapi.OwnerState, people []agentapi.Person, visitor
 	}
 	people = []agentapi.Person{
 		{Email: "maya@example.com", AccountID: "maya", Role: agentapi.RoleOwner, Status: agentapi.PersonActive, Apps: []string{"Notes", "Photos"}},
-		{Email: "anna@example.com", AccountID: "anna", Role: agentapi.RoleMember, Status: agentapi.PersonActive, Apps: []string{"Photos"}},
-		{Email: "bob@example.com", AccountID: "bob", Role: agentapi.RoleMember, Status: agentapi.PersonActive, Apps: []string{"Notes"}, Until: map[string]time.Time{"Notes": Noon.Add(36 * time.Hour)}},
-		{Email: "carla.nunes@example.org", AccountID: "carla", Role: agentapi.RoleMember, Status: agentapi.PersonActive, Apps: []string{"Notes"}},
-		{Email: "kenji.watanabe@example.jp", AccountID: "kenji", Role: agentapi.RoleMember, Status: agentapi.PersonPending, Apps: []string{"Notes"}},
-		{Email: "gone@example.com", AccountID: "gone", Role: agentapi.RoleMember, Status: agentapi.PersonRemoved},
+		{Email: "anna@example.com", AccountID: "anna", Role: "member", Status: agentapi.PersonActive, Apps: []string{"Photos"}},
+		{Email: "bob@example.com", AccountID: "bob", Role: "member", Status: agentapi.PersonActive, Apps: []string{"Notes"}, Until: map[string]time.Time{"Notes": Noon.Add(36 * time.Hour)}},
+		{Email: "carla.nunes@example.org", AccountID: "carla", Role: "member", Status: agentapi.PersonActive, Apps: []string{"Notes"}},
+		{Email: "kenji.watanabe@example.jp", AccountID: "kenji", Role: "member", Status: agentapi.PersonPending, Apps: []string{"Notes"}},
+		{Email: "gone@example.com", AccountID: "gone", Role: "member", Status: agentapi.PersonRemoved},
 	}
 	for i := range more {
 		email := fmt.Sprintf("person%03d@example.com", i)
-		people = append(people, agentapi.Person{Email: email, AccountID: email, Role: agentapi.RoleMember, Status: agentapi.PersonActive, Apps: []string{}})
+		people = append(people, agentapi.Person{Email: email, AccountID: email, Role: "member", Status: agentapi.PersonActive, Apps: []string{}})
 		if i < 40 {
 			visitors = append(visitors, agentapi.Visitor{AccountID: email, Email: email, Apps: []string{"Notes"}, Connections: 1})
 		}

@@ -33,7 +33,7 @@ func TestWhatComesWithTheAnswerIsNotLost(t *testing.T) {
 	t.Parallel()
 	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
-	keys := programs.Got(newKeys(always(peerSecret), "two", time.Now))(t)
+	keys := keysOf(t, "two", peerSecret)
 	go func() {
 		raw, err := l.Accept()
 		if err != nil {
@@ -62,8 +62,8 @@ func TestWhatComesWithTheAnswerIsNotLost(t *testing.T) {
 func TestPeersPort(t *testing.T) {
 	t.Parallel()
 	two, refused := listening(t, Config{}, "two", declines)
-	own := programs.Got(newKeys(always(peerSecret), "one", time.Now))(t)
-	stranger := programs.Got(newKeys(always(bytes.Repeat([]byte("t"), 32)), "one", time.Now))(t)
+	own := keysOf(t, "one", peerSecret)
+	stranger := keysOf(t, "one", bytes.Repeat([]byte("t"), 32))
 	late, err := newKeys(always(peerSecret), "one", func() time.Time { return time.Now().Add(-peerCertLife - time.Hour) })
 	programs.Must(t, err)
 	if _, err := newKeys(always(peerSecret[:31]), "one", time.Now); err == nil {

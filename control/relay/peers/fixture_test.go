@@ -24,6 +24,12 @@ func always(secret []byte) Secrets {
 	return func() ([][]byte, error) { return [][]byte{secret}, nil }
 }
 
+// keysOf are a node's, made from a secret.
+func keysOf(t *testing.T, node string, secret []byte) *keys {
+	t.Helper()
+	return programs.Got(newKeys(always(secret), node, time.Now))(t)
+}
+
 // countingStore counts what is asked of it, and can be away.
 type countingStore struct {
 	kv.Store

@@ -46,6 +46,13 @@ func withNews(store kv.Store, name string) *newsNode {
 	return n
 }
 
+// goBy has nodes go by a clock of the test's.
+func goBy(now *clock, nodes ...*newsNode) {
+	for _, n := range nodes {
+		n.cfg.Now = now.Now
+	}
+}
+
 // step is a round of run.
 func (n *newsNode) step(t *testing.T) {
 	t.Helper()
@@ -108,7 +115,7 @@ func TestNodeThatCameJustNow(t *testing.T) {
 	now := &clock{now: time.Now()}
 	store := sharedStore(t, now.Now)
 	one, two := withNews(store, "one"), withNews(store, "two")
-	one.cfg.Now, two.cfg.Now = now.Now, now.Now
+	goBy(now, one, two)
 	one.step(t)
 	two.step(t)
 	now.advance(freshFor)
@@ -155,7 +162,7 @@ func TestNobodyIsSureWhoHasNotLooked(t *testing.T) {
 	now := &clock{now: time.Now()}
 	store := sharedStore(t, now.Now)
 	one, two := withNews(store, "one"), withNews(store, "two")
-	one.cfg.Now, two.cfg.Now = now.Now, now.Now
+	goBy(now, one, two)
 	finds := func(when string, want error) {
 		t.Helper()
 		found := one.find(t.Context(), "notes.maya.localhost")
