@@ -16,8 +16,11 @@ set -eu
 bin=$(echo /usr/lib/postgresql/*/bin) data=/var/lib/postgresql/data
 if [ ! -e $data/PG_VERSION ]; then
 	install -d -m 700 -o postgres $data
+	install -m 600 -o postgres /dev/null /run/password
+	echo "$POSTGRES_PASSWORD" >/run/password
 	setpriv --reuid postgres --regid postgres --clear-groups $bin/initdb --pgdata $data --auth-local trust --auth-host scram-sha-256 \
-		--username "$POSTGRES_USER" --pwfile <(echo "$POSTGRES_PASSWORD") >/dev/null
+		--username "$POSTGRES_USER" --pwfile /run/password >/dev/null
+	rm /run/password
 	echo "host all all all scram-sha-256" >>$data/pg_hba.conf
 	echo "create database \"$POSTGRES_DB\"" | setpriv --reuid postgres --regid postgres --clear-groups $bin/postgres --single -D $data postgres >/dev/null
 fi
