@@ -179,6 +179,10 @@ at() { # where the data is, as arguments
 	[ -z "$data" ] || set -- "$@" --data "$data"
 	"$@"
 }
+if [ "$was" = "$becomes" ] && [ -z "$package" ]; then
+	say "$program $becomes is installed already."
+	exit
+fi
 back=''
 if [ -n "$was" ] && older "$becomes" "$was"; then
 	[ -n "$downgrade" ] || fail "$becomes is older than $was, which is installed. If you mean it, say --downgrade"

@@ -57,6 +57,7 @@ func makeKey(path string) error {
 		return err
 	}
 	fmt.Println(base64.StdEncoding.EncodeToString(public))
+	fmt.Fprintln(os.Stderr, "its fingerprint, for those who install for the first time:", fingerprint(private))
 	return nil
 }
 

@@ -42,7 +42,13 @@ func seal(keyPath, version, dir string) error {
 			return err
 		}
 	}
+	fmt.Fprintln(os.Stderr, "signed by the key with the fingerprint", fingerprint(key))
 	return nil
+}
+
+// fingerprint is what install.sh shows of a key, for people to compare.
+func fingerprint(key ed25519.PrivateKey) string {
+	return fmt.Sprintf("%x", sha256.Sum256(key.Public().(ed25519.PublicKey)))
 }
 
 // algorithm is minisign's name for Ed25519 over the bytes themselves, which openssl can

@@ -4,6 +4,7 @@ package release
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -137,6 +138,9 @@ func TestInstall(t *testing.T) {
 	w := newWorld(t)
 	w.release("1.2.3", w.key, fits)
 	w.wants(true, "Compare the key's fingerprint", "1.2.3")
+	public := programs.Got(base64.StdEncoding.DecodeString(w.publicKey))(t)
+	w.wants(true, fmt.Sprintf("%x", sha256.Sum256(public)), "1.2.3") // which is what the publisher was told
+	w.wants(true, "is installed already", "1.2.3")
 	w.release("1.3.0-rc.1", w.key, fits)
 	w.wants(true, "in the place of 1.2.3", "1.3.0-rc.1")
 	w.release("1.3.0", w.key, fits)
