@@ -20,6 +20,15 @@ var operations = map[string]operation{
 	"addGroup": {"POST", "/owner/groups", []parameter{
 		{"name", inBody, aText, true, false},
 	}},
+	"addSender": {"POST", "/owner/senders", []parameter{
+		{"app", inBody, aText, true, false},
+		{"header", inBody, aText, false, false},
+		{"kind", inBody, aText, true, false},
+		{"name", inBody, aText, true, false},
+		{"path", inBody, aText, true, false},
+		{"secret", inBody, aText, true, false},
+		{"until", inBody, aText, false, false},
+	}},
 	"allowUser": {"POST", "/owner/users/{id}/allow", []parameter{
 		{"id", inPath, aText, true, false},
 	}},
@@ -61,6 +70,11 @@ var operations = map[string]operation{
 		{"pin", inBody, aBoolean, false, true},
 		{"publicAddress", inBody, aBoolean, false, true},
 		{"upstream", inBody, aText, false, true},
+	}},
+	"changeSenderSecret": {"POST", "/owner/senders/{id}/secret", []parameter{
+		{"id", inPath, aText, true, false},
+		{"alone", inBody, aBoolean, false, false},
+		{"secret", inBody, aText, false, false},
 	}},
 	"changeSettings": {"PATCH", "/owner/settings", []parameter{
 		{"askAgain", inBody, aBoolean, false, true},

@@ -22,6 +22,11 @@ export interface Operations {
     takes: { name: string };
     gives: GroupChanged;
   };
+  /** Name a sender for one app. */
+  addSender: {
+    takes: { app: string; header?: string; kind: string; name: string; path: string; secret: string; until?: string };
+    gives: MadeSender;
+  };
   /** Let a user's programs register. */
   allowUser: {
     takes: { id: string };
@@ -56,6 +61,11 @@ export interface Operations {
   changeOptions: {
     takes: { name: string; allowCrossOrigin?: boolean | null; besidesPasskey?: string | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; hostHeader?: string | null; identityHeader?: string | null; identityToken?: boolean | null; identityValue?: string | null; localhostHost?: boolean | null; mcp?: string | null; noHsts?: boolean | null; onlyPasskey?: boolean | null; pin?: boolean | null; publicAddress?: boolean | null; upstream?: string | null };
     gives: AppOptions;
+  };
+  /** Give a sender another secret. */
+  changeSenderSecret: {
+    takes: { id: string; alone?: boolean; secret?: string };
+    gives: Sender;
   };
   /** Change settings. */
   changeSettings: {

@@ -17,10 +17,44 @@ test('a sender is shown with where it posts to, and revoked', async () => {
   await page.getByRole('button', { name: 'Keep' }).click();
   expect(await called(page, 'revokeSender')).toEqual([]);
   await revoke.click();
-  if (process.env['SHOT']) await page.screenshot({ path: process.env['SHOT'] });
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click();
   await told(page, 'Nothing comes in from GitHub any more.');
   expect(await called(page, 'revokeSender')).toEqual([[{ id: 's1' }]]);
   await section(page, 'Senders').waitFor({ state: 'detached' });
   expect(await focusName(page)).not.toBe('');
+});
+
+test('one is named by the keyboard, and gets another secret', async () => {
+  const page = await open({ scene: 'connected' });
+  await page.getByRole('button', { name: 'Photos', exact: true }).click();
+  const door = page.getByRole('button', { name: 'Take webhooks…' }).last();
+  await door.press('Enter');
+  const senders = section(page, 'Senders');
+  const name = senders.getByRole('textbox', { name: 'Who sends?' });
+  await expect.poll(() => name.evaluate((element) => element === document.activeElement)).toBe(true);
+  const save = senders.getByRole('button', { name: 'Save' });
+  await name.fill('Shop');
+  await senders.getByRole('textbox', { name: 'Path' }).fill('/paid');
+  await senders.getByRole('combobox', { name: 'How it signs' }).selectOption({ label: 'HMAC-SHA256' });
+  await senders.getByLabel('Secret', { exact: true }).fill('a secret of tests');
+  expect(await save.isDisabled()).toBe(true); // where is the signature?
+  await senders.getByRole('textbox', { name: 'Header of the signature' }).fill('X-Sig');
+  await page.evaluate('stub.fail("addSender", "Another sender has this secret, so either could come in as the other. Give each its own.")');
+  await save.click();
+  await senders.getByRole('alert').getByText('Another sender has this secret').waitFor();
+  await page.evaluate('stub.fail("addSender")');
+  if (process.env['SHOT']) await page.screenshot({ path: process.env['SHOT'] });
+  await save.click();
+  expect((await called(page, 'addSender')).at(-1)).toEqual([{ app: 'photos', name: 'Shop', path: '/paid', kind: 'hmac-sha256', header: 'X-Sig', secret: 'a secret of tests' }]);
+  await senders.getByText('https://photos.maya.porch.example/paid').waitFor();
+  await senders.getByRole('button', { name: 'Done' }).press('Enter');
+  await expect.poll(() => focusName(page)).toBe('Take webhooks…');
+  expect(await page.evaluate(() => document.documentElement.outerHTML.includes('a secret of tests'))).toBe(false);
+
+  const another = senders.getByRole('button', { name: /^Another secret for/ });
+  await another.click();
+  await senders.getByLabel('Secret', { exact: true }).fill('the next secret');
+  await page.keyboard.press('Enter');
+  await expect.poll(async () => (await called(page, 'changeSenderSecret')).at(-1)).toEqual([{ id: 's10', secret: 'the next secret' }]);
+  await expect.poll(() => focusName(page)).toBe('Another secret for Shop');
 });

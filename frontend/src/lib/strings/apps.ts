@@ -162,6 +162,7 @@ export const ofApps = {
     programText: 'By password.',
     device: 'Connect a device…',
     deviceText: 'By certificate.',
+    webhooks: 'Take webhooks…',
     state: 'State',
     certificate: 'Certificate',
     certificateProblem: 'Not in order',

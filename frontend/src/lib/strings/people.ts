@@ -144,6 +144,16 @@ export const ofPeople = {
     revokeOf: (name: string): Sentence => ['Revoke the sender ', { name }],
     question: (name: string): Sentence => ['Revoke “', { name }, '”?'],
     text: 'What it sends is refused at once.',
+    add: 'Take webhooks',
+    added: (name: string): Sentence => [{ name }, ' may post to this address.'],
+    name: 'Who sends?',
+    path: 'Path',
+    kind: 'How it signs',
+    kinds: { 'standard-webhooks': 'Standard Webhooks', github: 'GitHub', stripe: 'Stripe', slack: 'Slack', 'hmac-sha256': 'HMAC-SHA256' },
+    header: 'Header of the signature',
+    secret: 'Secret',
+    secretOf: (name: string): Sentence => ['Another secret for ', { name }],
+    both: 'The one of before holds, too, until the next.',
   },
 
   devices: {

@@ -158,6 +158,7 @@ export const ofApps: Spoken<typeof english> = {
     programText: 'Passwort.',
     device: 'Gerät verbinden…',
     deviceText: 'Zertifikat.',
+    webhooks: 'Webhooks annehmen…',
     state: 'Zustand',
     certificate: 'Zertifikat',
     certificateProblem: 'Nicht in Ordnung',

@@ -140,6 +140,16 @@ export const ofPeople: Spoken<typeof english> = {
     revokeOf: (name) => ['Den Absender ', { name }, ' widerrufen'],
     question: (name) => ['„', { name }, '“ widerrufen?'],
     text: 'Was er schickt, wird sofort abgewiesen.',
+    add: 'Webhooks annehmen',
+    added: (name) => [{ name }, ' darf an diese Adresse schicken.'],
+    name: 'Wer schickt?',
+    path: 'Pfad',
+    kind: 'Wie er signiert',
+    kinds: { 'standard-webhooks': 'Standard Webhooks', github: 'GitHub', stripe: 'Stripe', slack: 'Slack', 'hmac-sha256': 'HMAC-SHA256' },
+    header: 'Kopfzeile der Signatur',
+    secret: 'Geheimnis',
+    secretOf: (name) => ['Ein anderes Geheimnis für ', { name }],
+    both: 'Das bisherige gilt auch, bis zum nächsten.',
   },
 
   devices: {
