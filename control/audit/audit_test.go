@@ -6,6 +6,9 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -308,6 +311,36 @@ func TestHeadFile(t *testing.T) {
 	for _, bad := range []string{"http://log.example/", "ftp://x"} {
 		if _, err := Sink(bad); err == nil {
 			t.Errorf("%s is taken", bad)
+		}
+	}
+}
+
+// Weakness: an address that leads elsewhere, as to a sign-in, is then asked with nothing posted, and
+// its page passed for a head that was taken. Checked: what was posted is the head; what was not
+// taken there is an error, and told again. No test runs beside it: the client is everybody's.
+func TestHeadIsPosted(t *testing.T) {
+	_, _, head := written(t)
+	var got []byte
+	status := http.StatusNoContent
+	there := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/heads" {
+			got, _ = io.ReadAll(r.Body)
+			w.Header().Set("Location", "/signin")
+			w.WriteHeader(status)
+		}
+	}))
+	defer there.Close()
+	before := http.DefaultClient
+	http.DefaultClient = there.Client()
+	defer func() { http.DefaultClient = before }()
+	tell := programs.Got(Sink(there.URL + "/heads"))(t)
+	programs.Must(t, tell(t.Context(), head))
+	if heads, err := ReadHeads(bytes.NewReader(got)); err != nil || len(heads) != 1 || !heads[0].good() || heads[0].Hash != head.Hash {
+		t.Errorf("posted is %q, %v", got, err)
+	}
+	for _, status = range []int{http.StatusFound, http.StatusForbidden, http.StatusInternalServerError} {
+		if err := tell(t.Context(), head); err == nil {
+			t.Errorf("an answer of %d is none", status)
 		}
 	}
 }

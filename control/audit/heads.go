@@ -128,7 +128,9 @@ func Sink(to string) (func(context.Context, Head) error, error) {
 				return err
 			}
 			r.Header.Set("Content-Type", "application/json")
-			answer, err := http.DefaultClient.Do(r)
+			client := *http.DefaultClient
+			client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // it would be asked for with nothing posted
+			answer, err := client.Do(r)
 			if err != nil {
 				return err
 			}
