@@ -76,6 +76,16 @@ func TestLogoutTokenIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	for _, typ := range []string{"at+jwt", "application/at+jwt", "secevent+jwt", "id_token", "logout", "xlogout+jwt"} {
+		if err := c.Providers.SignedOut(t.Context(), "club", c.i.LogoutAs(typ, map[string]any{"sub": "1"})); !IsRefusal(err, controlapi.CodeInvalid) {
+			t.Errorf("a typ of %s: %v", typ, err)
+		}
+	}
+	for _, typ := range []string{"", "JWT", "jwt", "application/logout+jwt", "Logout+JWT"} { // somebody's who is not known
+		if err := c.Providers.SignedOut(t.Context(), "club", c.i.LogoutAs(typ, map[string]any{"sub": "2"})); err != nil {
+			t.Errorf("a typ of %q: %v", typ, err)
+		}
+	}
 	token := c.i.Logout(map[string]any{"sub": "1"})
 	for what, token := range map[string]string{"none": "", "no token": "x", "another's": c.other.Logout(map[string]any{"iss": c.i.URL, "sub": "1"})} {
 		if err := c.Providers.SignedOut(t.Context(), "club", token); !IsRefusal(err, controlapi.CodeInvalid) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/subtle"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -262,6 +263,9 @@ func (p *Provider) SignedOut(ctx context.Context, raw string) (Logout, error) {
 		Events map[string]map[string]any `json:"events"`
 	}
 	err = token.Claims(&said)
+	if !mayBeLogout(raw) {
+		err = errors.New("its typ is that of another token")
+	}
 	switch ahead := p.now().Add(clocksDiffer); {
 	case err != nil || said.Events["http://schemas.openid.net/event/backchannel-logout"] == nil,
 		token.IssuedAt.IsZero() || token.IssuedAt.After(ahead) || token.Expiry.After(ahead.Add(maxLogoutLife)),
@@ -269,6 +273,26 @@ func (p *Provider) SignedOut(ctx context.Context, raw string) (Logout, error) {
 		return Logout{}, refused
 	}
 	return Logout{Subject: token.Subject, Session: token.SessionID, ID: token.TokenID, Until: token.Expiry}, nil
+}
+
+// mayBeLogout says whether the typ of a token lets it be a logout token (section 2.4). Providers
+// leave it out or write JWT: then it is one by its event, which is in no other token of theirs
+// (RFC 8725, section 3.12).
+func mayBeLogout(raw string) bool {
+	head, _, _ := strings.Cut(raw, ".")
+	b, err := base64.RawURLEncoding.DecodeString(head)
+	var h struct {
+		Type string `json:"typ"`
+	}
+	if err != nil || json.Unmarshal(b, &h) != nil {
+		return false
+	}
+	// RFC 7515, section 4.1.9: without regard to case, "application/" may be left out.
+	switch strings.TrimPrefix(strings.ToLower(h.Type), "application/") {
+	case "", "jwt", "logout+jwt":
+		return true
+	}
+	return false
 }
 
 // maxLogoutLife bounds how long a logout token counts, and so how long its ID is kept.

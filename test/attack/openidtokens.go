@@ -151,6 +151,7 @@ func (c *clubbed) logouts(ctx context.Context) error {
 		"another client": of(map[string]any{"aud": "another"}), "another issuer": of(map[string]any{"iss": c.evil.URL}), "over": of(map[string]any{"exp": now.Add(-time.Minute).Unix()}),
 		"of tomorrow": of(map[string]any{"iat": now.AddDate(0, 0, 1).Unix()}), "no id": of(map[string]any{"jti": nil}), "nobody": of(map[string]any{"sub": nil, "sid": nil}), "no token": "",
 		"another provider's": c.evil.Logout(map[string]any{"sub": "owner", "sid": "s1"}),
+		"an access token":    c.club.LogoutAs("at+jwt", map[string]any{"sub": "owner", "sid": "s1"}),
 	}
 	forged, err := c.forgeries(ctx, of(nil))
 	if err != nil {

@@ -137,12 +137,16 @@ func (i *Issuer) SignIn(address string, claims map[string]any) string {
 	return q.Get("redirect_uri") + "?" + url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {i.URL}}.Encode()
 }
 
-// Sign signs claims as a token of a type.
+// Sign signs claims as a token of a type, "" for one without.
 func (i *Issuer) Sign(kind string, claims map[string]any) string {
 	i.mu.Lock()
 	key := i.key
 	i.mu.Unlock()
-	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithType(jose.ContentType(kind)))
+	options := &jose.SignerOptions{}
+	if kind != "" {
+		options = options.WithType(jose.ContentType(kind))
+	}
+	signer, err := jose.NewSigner(key, options)
 	if err != nil {
 		panic(err)
 	}
@@ -162,7 +166,10 @@ func (i *Issuer) Sign(kind string, claims map[string]any) string {
 }
 
 // Logout is a logout token with these claims besides those that each has.
-func (i *Issuer) Logout(claims map[string]any) string {
+func (i *Issuer) Logout(claims map[string]any) string { return i.LogoutAs("logout+jwt", claims) }
+
+// LogoutAs is Logout with another typ.
+func (i *Issuer) LogoutAs(typ string, claims map[string]any) string {
 	all := map[string]any{
 		"iss": i.URL, "aud": ClientID, "iat": i.Now().Unix(), "exp": i.Now().Add(2 * time.Minute).Unix(), "jti": rand.Text(),
 		"events": map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}},
@@ -172,7 +179,7 @@ func (i *Issuer) Logout(claims map[string]any) string {
 			delete(all, name)
 		}
 	}
-	return i.Sign("logout+jwt", all)
+	return i.Sign(typ, all)
 }
 
 func (i *Issuer) write(w http.ResponseWriter, kind string, v map[string]any) {
