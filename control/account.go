@@ -93,6 +93,7 @@ func (t *txn) ensureAccount(id, email string) Account {
 		a = Account{ID: id, Email: email, CreatedAt: t.now.UTC(), Suspended: t.suspendedSince("", email)}
 		t.put(keyAccountEmail(email), id, 0)
 		t.put(keyAccountDomain(email), id, 0)
+		t.put(keyAccountBelow(email), id, 0)
 		t.note("account-made", id, "")
 		t.put(keyAccount(id), a, 0)
 	}
@@ -177,7 +178,7 @@ func (s *core) removeAccount(tx *txn, account Account) error {
 		tx.endSession(hash)
 	}
 	tx.delete(keyRecovery(account.Email), keyRecovering(account.ID))
-	tx.delete(keyOperator(account.ID), keyFamiliar(account.Email), keyAccountEmail(account.Email), keyAccountDomain(account.Email), keyAccount(account.ID))
+	tx.delete(keyOperator(account.ID), keyFamiliar(account.Email), keyAccountEmail(account.Email), keyAccountDomain(account.Email), keyAccountBelow(account.Email), keyAccount(account.ID))
 	tx.note("account-removed", account.ID, "")
 	return nil
 }

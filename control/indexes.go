@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 // An index of rows below a prefix; its name is that of the row that says how far it is made.
 const (
 	indexAccountDomain = "account-domain"
+	indexAccountBelow  = "account-below"
 	indexOwnedComputer = "owned-computer"
 	indexClient        = "client"
 	indexDocument      = "client-document"
@@ -27,6 +29,9 @@ func indexesMade() []index {
 	return []index{
 		{indexAccountDomain, keyAccountEmail(""), func(tx *txn, it kv.Item) {
 			tx.put(keyAccountDomain(it.Key[len(keyAccountEmail("")):]), text(tx, it), 0)
+		}},
+		{indexAccountBelow, keyAccountEmail(""), func(tx *txn, it kv.Item) {
+			tx.put(keyAccountBelow(it.Key[len(keyAccountEmail("")):]), text(tx, it), 0)
 		}},
 		{indexOwnedComputer, keyComputer(""), func(tx *txn, it kv.Item) {
 			if c, ok := parsed[computer](tx, it.Value); ok {
@@ -136,6 +141,18 @@ const keyAccountDomains = "account-domain/"
 func keyAccountDomain(email string) string {
 	_, domain, _ := strings.Cut(email, "@")
 	return keyAccountDomains + domain + "/" + email
+}
+
+// keyAccountsBelow begins the keys of all accounts of a domain and of those below it.
+func keyAccountsBelow(domain string) string {
+	labels := strings.Split(domain, ".")
+	slices.Reverse(labels)
+	return "account-below/" + strings.Join(labels, ".") + "."
+}
+
+func keyAccountBelow(email string) string {
+	_, domain, _ := strings.Cut(email, "@")
+	return keyAccountsBelow(domain) + "/" + email
 }
 
 func keyOwnedComputers(account string) string { return "owned-computer/" + account + "/" }

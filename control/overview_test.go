@@ -188,6 +188,9 @@ func testIndexes(t *testing.T, b *bench) {
 	if !p.Partial || len(p.Rows) != 1 {
 		t.Errorf("partly made: %+v", p)
 	}
+	if c := ok[Cuts](t)(b.Overview.Cuts(ctx, SuspendDomain, "before.example")); !c.More {
+		t.Errorf("partly made, and counted as if it were all: %+v", c)
+	}
 	// Two nodes go on, as after a crash, and meanwhile accounts come and go on both sides of
 	// where they are.
 	var all errgroup.Group
@@ -208,18 +211,21 @@ func testIndexes(t *testing.T, b *bench) {
 		})
 	}
 	programs.Must(t, all.Wait())
-	var keys, want []string
+	var keys, below, want []string
 	for key := range b.stored() {
-		if rest, is := strings.CutPrefix(key, keyAccountDomains+"before.example/"); is {
+		if rest, is := strings.CutPrefix(key, keyAccountsBelow("example")+"before./"); is {
+			below = append(below, rest)
+		} else if rest, is := strings.CutPrefix(key, keyAccountDomains+"before.example/"); is {
 			keys = append(keys, rest)
 		} else if rest, is := strings.CutPrefix(key, keyAccountEmail("")); is {
 			want = append(want, rest)
 		}
 	}
-	slices.Sort(keys)
-	slices.Sort(want)
-	if len(want) != before || !slices.Equal(keys, want) {
-		t.Errorf("%d keys for %d accounts", len(keys), len(want))
+	for _, all := range [][]string{keys, below, want} {
+		slices.Sort(all)
+	}
+	if len(want) != before || !slices.Equal(keys, want) || !slices.Equal(below, want) {
+		t.Errorf("%d and %d keys for %d accounts", len(keys), len(below), len(want))
 	}
 	if p := ok[Page[Account]](t)(b.accounts(Query{Prefix: "@before", Limit: MaxPage})); p.Partial || len(p.Rows) != MaxPage {
 		t.Errorf("all are made: %d rows, partial %v", len(p.Rows), p.Partial)
@@ -270,6 +276,9 @@ func TestSuspensionsByNameAndCuts(t *testing.T) {
 	e := b.owner()
 	b.apps(e, "app1")
 	b.joined(e.Computer.ID, "bob@example.com", "app1")
+	ok[Account](t)(b.Accounts.Ensure(t.Context(), "cid@mail.example.com"))
+	ok[Account](t)(b.Accounts.Ensure(t.Context(), "dot@sample.com"))
+	programs.Must(t, b.Accounts.Remove(t.Context(), "dot@sample.com"))
 	for kind, ids := range map[SuspensionKind][]string{SuspendDomain: {"spam.example", "spam.net"}, SuspendAddress: {"Spam@porch.example"}, SuspendComputer: {"maya"}} {
 		for _, id := range ids {
 			ok[Suspension](t)(b.Suspensions.Suspend(t.Context(), kind, id, "spam", ByCommandLine))
@@ -294,7 +303,9 @@ func TestSuspensionsByNameAndCuts(t *testing.T) {
 		"its owner":            {SuspendAccount, e.Email, Cuts{Accounts: 1, Computers: 1, People: 1}},
 		"her address":          {SuspendAddress, e.Email, Cuts{Accounts: 1, Computers: 1, People: 1}},
 		"an address of nobody": {SuspendAddress, "nobody@example.com", Cuts{}},
-		"her domain":           {SuspendDomain, "example.com", Cuts{Accounts: 2, Computers: 1}},
+		"her domain":           {SuspendDomain, "example.com", Cuts{Accounts: 3, Computers: 1}},
+		"one below it":         {SuspendDomain, "mail.example.com", Cuts{Accounts: 1}},
+		"one that ends alike":  {SuspendDomain, "ample.com", Cuts{}},
 		"nobody's":             {SuspendDomain, "nobody.example", Cuts{}},
 		"nothing":              {SuspendComputer, "nobody", Cuts{}},
 	} {

@@ -9,7 +9,7 @@ import (
 
 // Cuts are how much a suspension cuts off, of which operators are told before.
 type Cuts struct {
-	Accounts  int // of a domain, those at the domain itself
+	Accounts  int // of a domain, with those below it
 	Computers int
 	People    int // who may open something on those, or are invited to; of a client, how often it is let in
 	// More says that there may be more than was looked at: maxCounted of a kind, and the
@@ -95,13 +95,13 @@ func (c *Cuts) addAccount(tx *txn, id string) {
 
 func (c *Cuts) addDomain(tx *txn, domain string) {
 	var some []string
-	c.Accounts = c.counted(tx, keyAccountDomains+domain+"/", func(it kv.Item) bool {
+	c.Accounts = c.counted(tx, keyAccountsBelow(domain), func(it kv.Item) bool {
 		if len(some) < cutAccounts {
 			some = append(some, text(tx, it))
 		}
 		return true
 	})
-	c.More = c.More || c.Accounts > len(some)
+	c.More = c.More || c.Accounts > len(some) || !tx.indexed(indexAccountBelow)
 	for _, id := range some {
 		c.Computers += len(tx.scan(keyOwnedComputers(id), "", maxComputers))
 	}

@@ -10,6 +10,7 @@ import (
 //	account/ID                      account
 //	account-email/EMAIL             account id
 //	account-domain/DOMAIN/EMAIL     account id
+//	account-below/DOMAIN/EMAIL      account id: by the domain from its end, net.example.mail.
 //	computer/ID                     computer
 //	computer-name/NAME              computer id
 //	owned-computer/ACCOUNT/ID       nothing: the index of computer by owner

@@ -264,8 +264,7 @@ func cutsSaid(l words.Language, kind control.SuspensionKind, c control.Cuts) (sa
 		return said
 	}
 	if kind == control.SuspendDomain {
-		say(c.Accounts, l.Count(c.Accounts, "%d account is at the domain itself.", "%d accounts are at the domain itself."),
-			l.Say("%d accounts or more are at the domain itself.", c.Accounts))
+		say(c.Accounts, l.Count(c.Accounts, "%d account is there.", "%d accounts are there."), l.Say("%d accounts or more are there.", c.Accounts))
 	}
 	if kind != control.SuspendComputer {
 		say(c.Computers, l.Count(c.Computers, "%d computer goes off the net within seconds, and whoever visits it is cut off.",

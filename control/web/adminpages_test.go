@@ -167,7 +167,7 @@ func TestAdminSuspends(t *testing.T) {
 	programs.Must(t, err)
 	b.look("/admin/suspend", "What is to be suspended?")
 	b.look("/admin/suspend?kind=domain&id=spam.example", "Suspend spam.example?", "or of one below it")
-	b.look("/admin/suspend?kind=domain&id=example.com", "1 account is at the domain itself.", "1 computer goes off the net")
+	b.look("/admin/suspend?kind=domain&id=example.com", "1 account is there.", "1 computer goes off the net")
 	b.look("/admin/suspend?kind=address&id=eve@spam.example", "Suspend eve@spam.example?")
 	b.look("/admin/suspend?kind=computer&id=maya", "Suspend maya.localhost:8443?", "1 person is cut off meanwhile.")
 	b.look("/admin/suspend?kind=client&id="+client.ID, "Suspend Pocket Notes?")
