@@ -253,6 +253,7 @@ func TestPasskeysTellStrangersNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	stranger := r.browser()
+	stranger.get("/.well-known/webauthn").want(t, http.StatusNotFound) // no related origins
 	says := func() string {
 		t.Helper()
 		begun := regexp.MustCompile(`"challenge":"[^"]+"|"timeout":\d+`).ReplaceAllString(string(stranger.begun("/signin/passkey")), "")
