@@ -73,6 +73,7 @@ func (a *Agent) makeConnection() (err error) {
 		TellOff:     a.tellsOff,
 		Groups:      a.openByGroup,
 		Fills:       a.access.Fills,
+		Ends:        a.certificateEnds,
 		OnSnapshot:  a.takeSnapshot,
 		OnContact:   a.access.Touch,
 		OnChange:    a.connectionChanged,

@@ -75,6 +75,14 @@ func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
 	a.tunnel.Relist()
 }
 
+// certificateEnds is when the first certificate ends that cannot be renewed; zero for none.
+func (a *Agent) certificateEnds() time.Time {
+	if a.acme == nil {
+		return time.Time{}
+	}
+	return a.acme.Ends()
+}
+
 // ownersAddress is the owner's; "" while no snapshot has named them.
 func (a *Agent) ownersAddress() string {
 	if a.access == nil { // it is made after what keeps the activity

@@ -167,15 +167,15 @@ func (s *Agents) runEndedReader(ctx context.Context) error {
 // PutApps replaces what a computer reports, all of it or nothing, and tells its agent that
 // it has it. What is reported again changes nothing.
 func (s *Agents) PutApps(ctx context.Context, computerID string, reported controlapi.Apps) error {
-	if err := errors.Join(checkApps(reported.Apps), checkGroups(reported.Groups), checkFills(reported.Fills)); err != nil {
+	if err := errors.Join(checkApps(reported.Apps), checkGroups(reported.Groups), checkFills(reported.Fills), checkCertificateEnds(reported.CertificateEnds)); err != nil {
 		return err
 	}
 	return s.update(ctx, func(tx *txn) error {
 		// Together, because all computers may report at once after an update of theirs.
 		tx.getAll(keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID))
 		if c, found := get[computer](tx, keyComputer(computerID)); found { // else it was removed meanwhile
-			wasGrouped := c.Grouped
-			if c.Grouped = len(reported.Groups) > 0; c.TellOff != reported.TellOff || c.Grouped != wasGrouped || !slices.Equal(c.Fills, reported.Fills) {
+			wasGrouped, otherEnd := c.Grouped, tx.certificateEnds(&c, reported.CertificateEnds)
+			if c.Grouped = len(reported.Groups) > 0; otherEnd || c.TellOff != reported.TellOff || c.Grouped != wasGrouped || !slices.Equal(c.Fills, reported.Fills) {
 				c.TellOff, c.Fills = reported.TellOff, reported.Fills
 				tx.put(keyComputer(computerID), c, 0)
 				tx.touch(computerID)

@@ -160,6 +160,7 @@ func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
 
 func (s *core) removeComputer(tx *txn, c computer) {
 	tx.endCredential(&c)
+	tx.certificateEnds(&c, time.Time{}) // a report may have come after its credential ended
 	for g := range eachGrant(tx, keyComputerGrants(c.ID)) {
 		tx.revokeGrant(g.ID)
 	}
@@ -257,6 +258,7 @@ func (t *txn) endCredential(c *computer) {
 	}
 	t.delete(keyCredential(c.CredentialHash))
 	c.CredentialHash, c.AppGrants, c.TellOff, c.Fills = "", false, false, nil
+	t.certificateEnds(c, time.Time{})
 	t.put(keyComputer(c.ID), *c, 0)
 	t.ended = append(t.ended, c.ID)
 	t.note("computer-disconnected", c.OwnerID, c.ID)

@@ -92,7 +92,11 @@ func (q Query) checked(by ...string) (Query, error) {
 // pageOf is a page of the rows below prefix whose keys go on as q says, as read makes it of
 // their items: rows that it leaves out are gone.
 func pageOf[T any](tx *txn, prefix string, q Query, read func(items []kv.Item) []T) Page[T] {
-	items := tx.scan(prefix+q.Prefix, prefix+q.After, q.Limit+1)
+	return pageIn(tx.scan(prefix+q.Prefix, prefix+q.After, q.Limit+1), prefix, q, read)
+}
+
+// pageIn is pageOf of items that were read, one more than the page has.
+func pageIn[T any](items []kv.Item, prefix string, q Query, read func(items []kv.Item) []T) Page[T] {
 	var p Page[T]
 	if len(items) > q.Limit {
 		items = items[:q.Limit]

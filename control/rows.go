@@ -15,6 +15,7 @@ import (
 //	computer-name/NAME              computer id
 //	owned-computer/ACCOUNT/ID       nothing: the index of computer by owner
 //	usage/COMPUTER/MONDAY/NODE      usageWeek, and usage-sum/MONDAY/NODE of all computers
+//	certificate-ends/TIME/COMPUTER  nothing: the index of computer.CertificateEnds by time
 //	former-name/NAME                formerName: whose name it was, when no longer
 //	kept-name/ACCOUNT/NAME          nothing: the names kept back for an account
 //	computer-apps/ID                []controlapi.App
@@ -229,6 +230,8 @@ const (
 
 	keyDomainsDue = "domain-due/"
 
+	keyCertificateEnds = "certificate-ends/"
+
 	keysRecovering = "recovering/"
 
 	keyEndedCredentials = "ended-credential/"
@@ -276,6 +279,8 @@ type computer struct {
 	TellOff bool `json:"tellOff,omitempty"`
 	// Fills is that of controlapi.Apps.
 	Fills []string `json:"fills,omitempty"`
+	// CertificateEnds is that of controlapi.Apps.
+	CertificateEnds time.Time `json:"certificateEnds,omitzero"`
 	// Grouped says that some row of a person may have a ByGroup.
 	Grouped bool `json:"grouped,omitempty"`
 	// Suspended is since when nothing goes there, its own or its owner's suspension.

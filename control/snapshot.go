@@ -163,7 +163,7 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 	out.Domains = s.wireDomains(tx, c)
 	out.Knocks, out.Knocking = snapshotKnocks(tx, c.ID, people)
 	reported.Apps, _ = get[[]controlapi.App](tx, keyComputerApps(c.ID))
-	reported.Knocks, reported.TellOff, reported.Fills = out.Knocking, c.TellOff, c.Fills
+	reported.Knocks, reported.TellOff, reported.Fills, reported.CertificateEnds = out.Knocking, c.TellOff, c.Fills, c.CertificateEnds
 	out.Reported = reported.Digest()
 	b, err := json.Marshal(out)
 	if err != nil {

@@ -115,6 +115,9 @@ func TestHalfAYearOfRenewals(t *testing.T) {
 		if s, known := a.State("notes.maya.test"); !known || !s.Problem.IsZero() || !s.NotAfter.Equal(served("notes.maya.test").NotAfter) || s.NotAfter.Sub(s.RenewsAfter) != life/3 {
 			t.Errorf("of a certificate in order the owner is told %+v, %t", s, known)
 		}
+		if ends := a.Ends(); !ends.IsZero() {
+			t.Errorf("with all in order one ends at %v", ends)
+		}
 		// Two names, had once and renewed after 60 and 120 days.
 		if n := authority.issued.Load(); n != 2*3 || a.Trouble().String() != "" || told.Load() != 0 {
 			t.Errorf("%d certificates were issued; the owner was told %d times: %q", n, told.Load(), a.Trouble().String())
@@ -128,12 +131,15 @@ func TestHalfAYearOfRenewals(t *testing.T) {
 		authority.away.Store(true)
 		ends := served("notes.maya.test").NotAfter
 		time.Sleep(time.Until(ends) - life/4)
-		if a.Trouble().String() != "" || authority.asked.Load() == authority.issued.Load() {
+		if a.Trouble().String() != "" || !a.Ends().IsZero() || authority.asked.Load() == authority.issued.Load() {
 			t.Errorf("a week into renewing, which was tried %d times, the owner is told %q", authority.asked.Load()-authority.issued.Load(), a.Trouble().String())
 		}
 		time.Sleep(time.Until(ends) - day)
 		if got := a.Trouble().String(); !strings.Contains(got, "notes.maya.test") || !strings.Contains(got, ends.Format("2 January")) {
 			t.Errorf("a day before the end the owner is told %q", got)
+		}
+		if got := a.Ends(); !got.Equal(ends) {
+			t.Errorf("a day before the end, %v, the server is told of %v", ends, got)
 		}
 		if !served("notes.maya.test").NotAfter.Equal(ends) {
 			t.Error("the certificate at hand was lost")
@@ -145,9 +151,12 @@ func TestHalfAYearOfRenewals(t *testing.T) {
 		if got := a.Trouble().String(); !strings.Contains(got, "has ended") {
 			t.Errorf("after the end the owner is told %q", got)
 		}
+		if got := a.Ends(); !got.Equal(ends) {
+			t.Errorf("after the end, %v, the server is told of %v", ends, got)
+		}
 		authority.away.Store(false)
 		time.Sleep(day)
-		if left := time.Until(served("notes.maya.test").NotAfter); left < life-2*day || a.Trouble().String() != "" {
+		if left := time.Until(served("notes.maya.test").NotAfter); left < life-2*day || a.Trouble().String() != "" || !a.Ends().IsZero() {
 			t.Errorf("with the authority back the certificate has %v left, and the owner is told %q", left, a.Trouble().String())
 		}
 		before := authority.asked.Load()
@@ -158,6 +167,44 @@ func TestHalfAYearOfRenewals(t *testing.T) {
 		time.Sleep(2 * life)
 		if n := authority.asked.Load() - before; n != 0 {
 			t.Errorf("with no app left the authority was asked %d times", n)
+		}
+	})
+}
+
+// Weakness: what an agent knows of renewals is in its memory. Checked: one that starts with a
+// certificate that it then cannot renew says so as well, and of one that is still good for a
+// while nothing.
+func TestEndsAfterAStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const life, day = 90 * 24 * time.Hour, 24 * time.Hour
+		authority, dir := newInMemory(t, life), t.TempDir()
+		run := func(lasts time.Duration) (ends time.Time) {
+			a := NewACME(ACMEConfig{Dir: dir, Allowed: func(string) bool { return true }})
+			if !a.Ends().IsZero() {
+				t.Error("before it runs one ends")
+			}
+			a.issuer = authority
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- a.Run(ctx, func() []string { return []string{"notes.maya.test"} }, nil) }()
+			time.Sleep(lasts)
+			ends = a.Ends()
+			cancel()
+			<-ended
+			return ends
+		}
+		began := time.Now()
+		if ends := run(time.Minute); !ends.IsZero() || authority.issued.Load() != 1 {
+			t.Fatalf("a new one ends at %v", ends)
+		}
+		authority.away.Store(true)
+		time.Sleep(life * 3 / 4)
+		if ends := run(time.Hour); !ends.IsZero() || authority.asked.Load() < 2 {
+			t.Errorf("with a quarter of its life left it ends at %v, asked %d times", ends, authority.asked.Load())
+		}
+		time.Sleep(life / 6)
+		if ends := run(time.Hour); ends.Sub(began.Add(life)).Abs() > day {
+			t.Errorf("near its end it ends at %v, not %v", ends, began.Add(life))
 		}
 	})
 }

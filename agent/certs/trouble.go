@@ -2,6 +2,7 @@ package certs
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"maps"
 	"slices"
@@ -192,12 +193,42 @@ func (a *ACME) noteEvent(ctx context.Context, event string, data map[string]any)
 // authority that is away for a while is nothing to worry about.
 func (a *ACME) noteEnd(name string, err error) {
 	for _, cert := range a.cache.AllMatchingCertificates(name) {
-		ends := cert.Leaf.NotAfter
-		if ends.Sub(a.cfg.Now()) < ends.Sub(cert.Leaf.NotBefore)/6 {
+		if a.late(cert.Leaf) {
 			a.mu.Lock()
-			a.unrenewed[name] = renewal{ends, err}
+			a.unrenewed[name] = renewal{cert.Leaf.NotAfter, err}
 			a.mu.Unlock()
 			a.cfg.OnTrouble()
 		}
 	}
+}
+
+// late says whether less than a sixth of a certificate's life is left.
+func (a *ACME) late(leaf *x509.Certificate) bool {
+	return leaf.NotAfter.Sub(a.cfg.Now()) < leaf.NotAfter.Sub(leaf.NotBefore)/6
+}
+
+// Ends is when the first certificate ends that could not be renewed and that the owner is
+// told of for it; zero for none. OnTrouble is called when it may be another.
+func (a *ACME) Ends() (first time.Time) {
+	select {
+	case <-a.ready:
+	default:
+		return first
+	}
+	a.mu.Lock()
+	// Of those that were refused there may be one from before a start.
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a.unrenewed)), maps.Keys(a.refused))
+	a.mu.Unlock()
+	for _, name := range names {
+		var last *x509.Certificate
+		for _, cert := range a.cache.AllMatchingCertificates(name) {
+			if last == nil || cert.Leaf.NotAfter.After(last.NotAfter) {
+				last = cert.Leaf
+			}
+		}
+		if last != nil && a.late(last) && (first.IsZero() || last.NotAfter.Before(first)) {
+			first = last.NotAfter
+		}
+	}
+	return first
 }

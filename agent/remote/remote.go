@@ -64,6 +64,9 @@ type Config struct {
 	Groups func() map[string]map[string]time.Time
 	// Fills are the groups of providers that fill some of those; nil for none.
 	Fills func() []string
+	// Ends is when the first certificate ends that cannot be renewed, zero for none; nil where
+	// there are none of an authority.
+	Ends func() time.Time
 	// OnSnapshot takes each new snapshot; OnContact is called when the control
 	// plane answered that nothing changed; OnChange when State changed.
 	OnSnapshot func(controlapi.Snapshot)

@@ -74,6 +74,9 @@ func (r *Remote) tell(ctx context.Context, atOnce bool) (wait time.Duration, err
 	if r.cfg.Fills != nil {
 		apps.Fills = r.cfg.Fills()
 	}
+	if r.cfg.Ends != nil {
+		apps.CertificateEnds = r.cfg.Ends().UTC().Truncate(time.Second)
+	}
 	digest := apps.Digest()
 	r.hear()
 	if r.has == digest {

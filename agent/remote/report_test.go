@@ -268,3 +268,27 @@ func TestReportWithoutAnAnswerIsNotForgotten(t *testing.T) {
 		}
 	})
 }
+
+// When a certificate ends that cannot be renewed is told with the apps, to the second, and so
+// is that none does any more.
+func TestEndsOfCertificatesAreReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		var ends time.Time
+		h := prepare(t, p, func(cfg *Config) { cfg.Ends = func() time.Time { return ends } })
+		h.run(t)
+		synctest.Wait()
+		at := time.Date(2026, 12, 12, 10, 0, 0, 5, time.FixedZone("here", 3600))
+		for _, ends = range []time.Time{at, at, {}} {
+			h.changed <- struct{}{}
+			synctest.Wait()
+		}
+		if len(p.reports) != 3 || !p.reports[0].CertificateEnds.IsZero() || p.reports[1].CertificateEnds != at.UTC().Truncate(time.Second) || !p.reports[2].CertificateEnds.IsZero() {
+			t.Errorf("reports %+v", p.reports)
+		}
+		if before := (controlapi.Apps{}).Digest(); before != (controlapi.Apps{CertificateEnds: time.Time{}.UTC()}).Digest() {
+			t.Error("where none ends the digest is another than that of an agent which does not know of ends")
+		}
+	})
+}

@@ -21,6 +21,7 @@ func (a *Admin) overviewRoutes(below string) []route {
 		{"GET", below + "/accounts/{id}", one(o.Account)},
 		{"GET", below + "/computers", paged(o.Computers)},
 		{"GET", below + "/computers/{id}", one(o.Computer)},
+		{"GET", below + "/certificates", paged(o.Certificates)},
 		{"GET", below + "/usage", listed(o.Usage)},
 		{"GET", below + "/nodes", listed(o.Nodes)},
 		{"GET", below + "/limits", listed(func(context.Context) ([]control.Limit, error) { return o.Limits(), nil })},
@@ -98,6 +99,7 @@ type Listing[T any] struct{ path string }
 var (
 	Accounts     = Listing[control.Account]{"/overview/accounts"}
 	Computers    = Listing[control.ListedComputer]{"/overview/computers"}
+	Certificates = Listing[control.EndingCertificate]{"/overview/certificates"}
 	FailedMails  = Listing[control.Undelivered]{"/overview/mails/failed"}
 	WaitingMails = Listing[control.Undelivered]{"/overview/mails/waiting"}
 	Clients      = Listing[control.ListedClient]{"/overview/clients"}
@@ -126,6 +128,17 @@ func (c *Client) Account(ctx context.Context, idOrMail string) (control.AccountD
 // Computer is one computer as operators see it.
 func (c *Client) Computer(ctx context.Context, idOrName string) (control.ComputerDetail, error) {
 	return asked[control.ComputerDetail](ctx, c, "GET", "/overview/computers/"+url.PathEscape(idOrName), nil)
+}
+
+// Certificates are all computers of which a certificate ends soon.
+func (c *Client) Certificates(ctx context.Context) (all []control.EndingCertificate, err error) {
+	all = []control.EndingCertificate{}
+	for q := (control.Query{Limit: control.MaxPage}); ; {
+		p, err := Listed(ctx, c, Certificates, q)
+		if all, q.After = append(all, p.Rows...), p.Next; err != nil || p.Next == "" {
+			return all, err
+		}
+	}
 }
 
 // Usage is what all computers carried together.

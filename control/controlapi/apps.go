@@ -48,6 +48,9 @@ type Apps struct {
 	// Fills are the groups of providers that the owner lets fill some of theirs, each as
 	// PROVIDER/GROUP, sorted: of these alone Person.Filled tells.
 	Fills []string `json:"fills,omitempty"`
+	// CertificateEnds is when the first certificate ends of those that cannot be renewed and
+	// soon will have, or did, in whole seconds of UTC; zero for none.
+	CertificateEnds time.Time `json:"certificateEnds,omitzero"`
 }
 
 // MaxByGroup is how many apps the groups of a computer open, counted once for each person.

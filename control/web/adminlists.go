@@ -124,17 +124,49 @@ func accountTable(l words.Language, rows []control.Account) adminTable {
 	return t
 }
 
+// kindCertificates is the list of computers whose certificates end.
+const kindCertificates = "certificates"
+
 func (h *handler) adminComputers(w http.ResponseWriter, r *http.Request) error {
-	q, _ := asks(r)
+	q, f := asks(r)
+	l := languageOf(r)
+	list := adminList{Kinds: []adminTab{{"", words.Of("All")}, {kindCertificates, words.Of("Certificate ends")}}}
+	if f.Get("kind") == kindCertificates {
+		p, err := h.svc.Overview.Certificates(r.Context(), q)
+		if err != nil {
+			return err
+		}
+		list.adminTable, list.Next = h.endingTable(l, p.Rows), goesOn(r, p.Next)
+		list.Says, list.Empty = l.Say("They could not renew it, and it ends within 14 days. Why, their owners are told."), l.Say("Every certificate is renewed in time.")
+		return h.showList(w, r, l.Say("Computers"), list)
+	}
 	p, err := h.svc.Overview.Computers(r.Context(), q)
 	if err != nil {
 		return err
 	}
-	l := languageOf(r)
-	return h.showList(w, r, l.Say("Computers"), adminList{
-		adminTable: computerTable(l, p.Rows), Next: goesOn(r, p.Next), Partial: p.Partial,
-		Search: l.Say("Short name"), Empty: l.Say("No computer begins with that."),
-	})
+	list.adminTable, list.Next, list.Partial = computerTable(l, p.Rows), goesOn(r, p.Next), p.Partial
+	list.Search, list.Empty = l.Say("Short name"), l.Say("No computer begins with that.")
+	return h.showList(w, r, l.Say("Computers"), list)
+}
+
+// endingTable is computerTable with when their certificates end.
+func (h *handler) endingTable(l words.Language, rows []control.EndingCertificate) adminTable {
+	listed := make([]control.ListedComputer, len(rows))
+	for i, c := range rows {
+		listed[i] = c.ListedComputer
+	}
+	t := computerTable(l, listed)
+	t.Columns[3] = adminColumn{l.Say("Certificate until"), "t"}
+	for i, c := range rows {
+		row := t.Rows[i]
+		if row[3] = dated(l, c.Ends); row[2].Text == "" && c.Away(h.now()) {
+			row[2] = adminCell{Text: l.Say("Never connected"), Dot: "off"}
+			if !c.Seen.IsZero() {
+				row[2].Text = l.Say("Off since %s", moment(l, c.Seen))
+			}
+		}
+	}
+	return t
 }
 
 func computerTable(l words.Language, rows []control.ListedComputer) adminTable {

@@ -52,7 +52,11 @@ func (h *handler) adminOverview(w http.ResponseWriter, r *http.Request) error {
 		{l.Count(len(nodes), "%d", "%d"), l.Say("Nodes"), h.nodesSaid(l, nodes), pathAdmin + "/nodes"},
 		{mails, l.Say("Mails not arrived"), l.Say("in seven days"), pathAdmin + "/mails"},
 	}
-	o.Look = h.looks(l, usage, failed)
+	ending, err := h.svc.Overview.Certificates(ctx, control.Query{Limit: control.MaxPage})
+	if err != nil {
+		return err
+	}
+	o.Look = append(h.looks(l, usage, failed), endingLook(l, ending)...)
 	return h.showAdmin(w, r, http.StatusOK, "admin", pathAdmin, page{Title: l.Say("Overview")}, func(p *adminPage) { p.Overview = &o })
 }
 
@@ -70,8 +74,6 @@ func (h *handler) nodesSaid(l words.Language, nodes []control.Node) string {
 }
 
 const (
-	// certificateSoon is how long a certificate that is renewed by itself never has left.
-	certificateSoon = 14 * 24 * time.Hour
 	// usualDays is over how many days what is carried is compared, and unusual how many times
 	// as much is worth a look.
 	usualDays = 14
@@ -83,7 +85,7 @@ const (
 // looks are what needs a look, worst first.
 func (h *handler) looks(l words.Language, usage []control.UsageDay, failed control.Page[control.Undelivered]) (out []adminLook) {
 	if h.certEnds != nil {
-		if ends := h.certEnds(); !ends.IsZero() && ends.Sub(h.now()) < certificateSoon {
+		if ends := h.certEnds(); !ends.IsZero() && ends.Sub(h.now()) < control.CertificateSoon {
 			out = append(out, adminLook{l.Say("The auth host’s certificate ends on %s", day(l, ends)), l.Say("It is not being renewed: the log says why."), pathAdmin + "/nodes"})
 		}
 	}
@@ -103,6 +105,22 @@ func (h *handler) looks(l words.Language, usage []control.UsageDay, failed contr
 		out = append(out, adminLook{l.Say("%s carried today", bytesSaid(l, today)), l.Say("A usual day has %s.", bytesSaid(l, before/usualDays)), pathAdmin + "/computers"})
 	}
 	return out
+}
+
+// endingLook is where certificates of computers end.
+func endingLook(l words.Language, p control.Page[control.EndingCertificate]) []adminLook {
+	n := len(p.Rows)
+	if n == 0 {
+		return nil
+	}
+	look := adminLook{
+		l.Count(n, "The certificate of %d computer is not renewed", "The certificates of %d computers are not renewed"),
+		l.Say("The first ends on %s.", day(l, p.Rows[0].Ends)), pathAdmin + "/computers?kind=" + kindCertificates,
+	}
+	if p.Next != "" {
+		look.Says = l.Say("The certificates of %d computers or more are not renewed", n)
+	}
+	return []adminLook{look}
 }
 
 // mailLook is where most of yesterday's and today's mails did not arrive.

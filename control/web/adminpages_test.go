@@ -126,6 +126,40 @@ func TestAdminPages(t *testing.T) {
 	}
 }
 
+// Computers whose certificates are not renewed are on the first page, and listed by when they
+// end, page by page.
+func TestAdminCertificates(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b, _ := r.operates("olga@porch.example")
+	b.look("/admin", "Nothing needs a look.")
+	b.look("/admin/computers?kind=certificates", "Every certificate is renewed in time.")
+	ends := func(name string, at time.Time) {
+		e := programs.Got(r.svc.Computers.Ensure(t.Context(), name+"@example.net", name))(t)
+		programs.Must(t, r.svc.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{CertificateEnds: at}))
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	ends("home", now.Add(48*time.Hour))
+	b.look("/admin", "The certificate of 1 computer is not renewed", "The first ends on", "/admin/computers?kind=certificates")
+	ends("attic", now.Add(24*time.Hour))
+	page := b.look("/admin/computers?kind=certificates", "home.localhost:8443", "home@example.net", now.Add(48*time.Hour).Format("15:04 UTC"), "Never connected").body
+	if strings.Index(page, "attic.") > strings.Index(page, "home.") || strings.Contains(page, "maya.") {
+		t.Errorf("not the soonest first: %s", page)
+	}
+	for i := range 60 {
+		ends(fmt.Sprintf("c%d", i), now.Add(time.Duration(i)*time.Hour))
+	}
+	more := nextPage.FindStringSubmatch(b.look("/admin/computers?kind=certificates").body)
+	if len(more) != 2 {
+		t.Fatal("62 computers are on one page")
+	}
+	last := b.look(unescaped(more[1]), "c59.localhost:8443").body
+	if strings.Contains(last, "attic.") || nextPage.MatchString(last) {
+		t.Errorf("the last page: %s", last)
+	}
+	b.look("/admin", "The certificates of 62 computers are not renewed")
+}
+
 var nextPage = regexp.MustCompile(`href="([^"]+after=[^"]+)"`)
 
 // A list goes on by key to its end, and so does what was searched for.

@@ -258,4 +258,15 @@ var germanAdmin = map[string]string{
 	"Node began": "Knoten begann",
 	"Node ended": "Knoten endete",
 	"Signed out": "Hat sich abgemeldet",
+
+	"All":               "Alle",
+	"Certificate ends":  "Zertifikat endet",
+	"Certificate until": "Zertifikat bis",
+	"The certificate of %d computer is not renewed":                                    "Das Zertifikat von %d Computer wird nicht erneuert",
+	"The certificates of %d computers are not renewed":                                 "Die Zertifikate von %d Computern werden nicht erneuert",
+	"The certificates of %d computers or more are not renewed":                         "Die Zertifikate von %d Computern oder mehr werden nicht erneuert",
+	"The first ends on %s.":                                                            "Das erste endet am %s.",
+	"A certificate cannot end at that time.":                                           "Zu dieser Zeit kann kein Zertifikat enden.",
+	"Every certificate is renewed in time.":                                            "Jedes Zertifikat wird rechtzeitig erneuert.",
+	"They could not renew it, and it ends within 14 days. Why, their owners are told.": "Sie konnten es nicht erneuern, und es endet in 14 Tagen. Warum, lesen ihre Besitzer.",
 }

@@ -63,7 +63,7 @@ test('/admin', async (t) => {
   if (shots) await mkdir(shots, { recursive: true })
   const long = 'a.rather.long.address.indeed@department.university.example.net'
   await control.cli('account', 'add', long, '--short', 'a-short-name-that-is-none-at-all')
-  await control.cli('account', 'add', 'lena@example.com', '--short', 'cinema')
+  const cinema = await control.json('account', 'add', 'lena@example.com', '--short', 'cinema')
   await control.json('client', 'add', '--name', 'Pocket Notes', '--redirect-uri', 'https://pocket.example.org/callback')
   await control.cli('suspend', 'domain', 'spam.example', '--reason', 'Complaint 2210: letters to everybody')
   await control.cli('token', 'add', 'an abuse desk', '--scope', 'read,suspend')
@@ -134,6 +134,16 @@ test('/admin', async (t) => {
       await page.waitForURL('**/admin/' + tab)
       await look('admin-' + tab, heading)
     }
+    // What the computer's agent says whose certificate is not renewed.
+    const ends = new Date(Date.now() + 2 * 86_400_000).toISOString().replace(/\.\d+/, '')
+    await control.call('PUT', '/v1/apps', { apps: [], certificateEnds: ends }, cinema.credential)
+    assert.deepEqual((await control.json('computer', 'certificates')).map((c) => [c.name, c.ends]), [['cinema', ends]])
+    await open('/admin')
+    await page.click('a[aria-label="Show: The certificate of 1 computer is not renewed"]')
+    await page.waitForURL('**/admin/computers?kind=certificates')
+    assert.match(await page.textContent('tbody'), /cinema/)
+    await look('admin-certificates', /Computers/)
+    await page.click('nav a[href="/admin/audit"]')
     await page.selectOption('select[name=kind]', 'operator-entered')
     await page.click('button:text-is("Show")')
     await page.waitForURL('**/admin/audit?q=&kind=operator-entered')

@@ -15,7 +15,17 @@ func computerCommand(term terminal) *cobra.Command {
 		func(c control.OwnedComputer) []string {
 			return []string{c.Name, c.Owner, c.URL, c.CreatedAt.Format(time.DateOnly)}
 		})
-	return group("computer", "Computers of the accounts", list, computerShowCommand(term), computerDisconnectCommand(term), computerRemoveCommand(term))
+	return group("computer", "Computers of the accounts", list, computerCertificatesCommand(term), computerShowCommand(term), computerDisconnectCommand(term), computerRemoveCommand(term))
+}
+
+func computerCertificatesCommand(term terminal) *cobra.Command {
+	cmd := listCommand(term, "List the computers whose certificates cannot be renewed and end within 14 days", (*admin.Client).Certificates,
+		"Every certificate is renewed in time, as far as the computers say.", []string{"NAME", "OWNER", "CERTIFICATE UNTIL", "HERE LAST"},
+		func(c control.EndingCertificate) []string {
+			return []string{c.Name, c.Owner, stamp(c.Ends), sinceOf(c.Seen)}
+		})
+	cmd.Use = "certificates"
+	return cmd
 }
 
 func computerDisconnectCommand(term terminal) *cobra.Command {
