@@ -20,6 +20,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/admin"
+	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 )
@@ -44,7 +45,15 @@ var asked = []struct{ name, path string }{
 	{"mails that did not arrive", "mails/failed?limit=200"},
 	{"mails that wait", "mails/waiting?limit=200"},
 	{"the audit log, newest first", "audit?limit=200"},
+	{"the audit log by kind", "audit?limit=200&kind=suspended"},
+	{"the audit log by account", "audit?limit=200&about=" + mailOf(7)},
+	{"certificates that end, first page", "certificates?limit=200"},
+	{"whom an account's suspension cuts off", pathCuts + "?kind=account&id=" + mailOf(0)},
+	{"whom a domain's suspension cuts off, of which all are", pathCuts + "?kind=domain&id=people.example"},
 }
+
+// pathCuts is asked by /admin alone, not by programs: here it is beside what those ask.
+const pathCuts = "cuts"
 
 // The contenders: a control plane on each store.
 const (
@@ -152,7 +161,17 @@ func playOperator(ctx context.Context, ln net.Listener, args []string) error {
 	if err := announce(ready{Addr: ln.Addr().String(), Tokens: []string{token}}); err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: a.API(), ReadHeaderTimeout: time.Minute}
+	mux := http.NewServeMux()
+	mux.Handle("/", a.API())
+	mux.HandleFunc("GET "+admin.APIPath+pathCuts, func(w http.ResponseWriter, r *http.Request) {
+		cuts, err := svc.Overview.Cuts(r.Context(), control.SuspensionKind(r.FormValue("kind")), r.FormValue("id"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		controlapi.WriteJSON(w, http.StatusOK, cuts)
+	})
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	defer context.AfterFunc(ctx, func() { srv.Close() })()
 	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -187,7 +206,13 @@ func fillAccounts(ctx context.Context, store kv.Store, accounts int) error {
 			first = id
 		}
 		put("computer-name/"+name, id)
-		put("computer/"+id, fields{"id": id, "name": name, "ownerId": owner, "credentialHash": strings.Repeat("c", 64), "createdAt": now})
+		computer := fields{"id": id, "name": name, "ownerId": owner, "credentialHash": strings.Repeat("c", 64), "createdAt": now}
+		if i%100 == 0 {
+			ends := now.Truncate(time.Second).Add(time.Duration(i) * time.Second)
+			computer["certificateEnds"] = ends
+			put("certificate-ends/"+ends.Format("20060102T150405Z")+"/"+id, fields{})
+		}
+		put("computer/"+id, computer)
 		put("membership/"+owner+"/"+id, fields{})
 		put("person/"+id+"/"+owner, fields{"accountId": owner, "email": mailOf(max(i-49, 0)), "role": "owner", "status": "active"})
 	}
@@ -216,7 +241,11 @@ func fillAccounts(ctx context.Context, store kv.Store, accounts int) error {
 	for node := range 3 {
 		name := fmt.Sprint("node", node)
 		for seq := range accounts / 4 {
-			put(fmt.Sprintf("audit/%s/%016x", name, seq+1), fields{"node": name, "seq": seq + 1, "at": now, "kind": "sign-in", "on": ids[0], "prev": strings.Repeat("p", 64), "hash": strings.Repeat("h", 64)})
+			kind, on := "sign-in", ids[0]
+			if seq%500 == 0 {
+				kind, on = "suspended", ids[7]
+			}
+			put(fmt.Sprintf("audit/%s/%016x", name, seq+1), fields{"node": name, "seq": seq + 1, "at": now, "kind": kind, "on": on, "prev": strings.Repeat("p", 64), "hash": strings.Repeat("h", 64)})
 		}
 		put("audit-end/"+name, fields{"node": name, "seq": accounts / 4, "at": now})
 	}
