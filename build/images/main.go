@@ -55,7 +55,8 @@ var programs = []program{
 	{
 		name: "porchlight", title: "Porchlight agent",
 		command: []string{"agent"},
-		env:     []string{"PORCHLIGHT_DATA=/data"},
+		// Secrets are kept apart from the data, which their owner may copy elsewhere.
+		env: []string{"PORCHLIGHT_DATA=/data/computer", "XDG_CONFIG_HOME=/data/config"},
 	},
 }
 
@@ -101,15 +102,12 @@ func (p program) pack(from, out, version string, at time.Time) error {
 		if p.most > 0 && size > p.most {
 			return fmt.Errorf("more than %d bytes", p.most)
 		}
-		tags := map[name.Tag]v1.Image{}
-		for _, tag := range []string{version, "latest"} {
-			named, err := name.NewTag("localhost/" + p.name + ":" + tag)
-			if err != nil {
-				return err
-			}
-			tags[named] = image
+		// One name alone: of several the order in the archive is another each time.
+		tag, err := name.NewTag("localhost/" + p.name + ":latest")
+		if err != nil {
+			return err
 		}
-		if err := tarball.MultiWriteToFile(filepath.Join(out, fmt.Sprintf("%s_%s_%s.tar", p.name, version, arch)), tags); err != nil {
+		if err := tarball.WriteToFile(filepath.Join(out, fmt.Sprintf("%s_%s_%s.tar", p.name, version, arch)), tag, image); err != nil {
 			return err
 		}
 		all = mutate.AppendManifests(all, mutate.IndexAddendum{

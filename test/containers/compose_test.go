@@ -153,3 +153,24 @@ func TestComposeOfThreeNodes(t *testing.T) {
 	c.podman("kill", "porchlight-relay3")
 	programs.Eventually(t, "a visitor's page without relay3", func() bool { return visits() == nil })
 }
+
+// The agent's image: as nobody, with nothing to write to but its volume.
+func TestTheAgentsImage(t *testing.T) {
+	e := newEngine(t)
+	archives, _ := filepath.Glob(filepath.Join("..", "..", "out", "images", "porchlight_*_amd64.tar"))
+	if len(archives) != 1 {
+		t.Fatalf("%d archives of the image: make images", len(archives))
+	}
+	e.podman("load", "--input", archives[0])
+	api, https := programs.FreeAddress(t), programs.FreeAddress(t)
+	e.podman("run", "--detach", "--name", "agent", "--network", "host", "--read-only", "--volume", "porchlight:/data",
+		"localhost/porchlight:latest", "agent", "--local", "--api", api, "--https", https)
+	programs.Eventually(t, "its owner is known to it", func() bool {
+		said, err := e.try("podman", "exec", "agent", "/porchlight", "settings")
+		return err == nil && strings.Contains(said, "Containers may ask for addresses, by the socket none.")
+	})
+	e.podman("stop", "agent")
+	if code := e.podman("inspect", "--format", "{{.State.ExitCode}}", "agent"); code != "0" {
+		t.Errorf("stopped with %s", code)
+	}
+}
