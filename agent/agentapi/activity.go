@@ -29,6 +29,8 @@ const (
 	ActivityLeft      = "left"      // a member gave the computer up
 	ActivityBrowser   = "browser"   // the owner signed in with one that is new; What is its address, where that is known
 	ActivityPasskey   = "passkey"   // one was added to the owner's account; What is its name; of a provider By, too
+	// The server's operator was told that the owner's passkeys are lost, and removes them at Until.
+	ActivityRecovering = "recovering"
 	// What becomes of somebody who knocked. A yes is ActivityGiven or ActivityInvited.
 	ActivityKnockRefused = "knock-refused"
 	ActivityKnockMuted   = "knock-muted" // never ask again

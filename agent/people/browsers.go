@@ -96,7 +96,10 @@ func (p *People) OwnersRecovery(until time.Time) {
 	isNew, err := p.cfg.Store.NotePasskey("recovery " + until.UTC().Format(time.RFC3339))
 	if err == nil && isNew {
 		said := words.Of("On %s the server’s operator removes your passkeys and recovery codes: somebody told them that you lost them. Was it not you? Sign in with a passkey before then.", until.UTC().Format("2006-01-02 15:04 UTC"))
-		_, err = p.cfg.Apps.Tell(agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticePasskey, Text: said.String(), Words: words.Text{said}}, nil)
+		var told uint64
+		told, err = p.cfg.Apps.Tell(agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticePasskey, Text: said.String(), Words: words.Text{said}}, nil)
+		owner, _ := p.cfg.Access.Owner()
+		p.cfg.Activity.Add(agentapi.Activity{Kind: agentapi.ActivityRecovering, Email: owner.Email, AccountID: owner.AccountID, Until: until, Notice: told})
 	}
 	if err != nil {
 		p.cfg.Log.Error("the owner could not be told that their passkeys are to be removed", "err", err)

@@ -151,7 +151,8 @@ func TestRecoveryOfTheOwnersIsTold(t *testing.T) {
 	s := programs.Got(store.Open(t.TempDir()))(t)
 	defer s.Close()
 	apps := programs.Got(engine.NewApps(engine.AppsConfig{Store: s}))(t)
-	p := programs.Got(people.New(people.Config{Apps: apps, Access: programs.Got(access.New(access.Config{Store: s}))(t), Activity: activity.New(activity.Config{Store: s}), Store: s}))(t)
+	happened := activity.New(activity.Config{Store: s})
+	p := programs.Got(people.New(people.Config{Apps: apps, Access: programs.Got(access.New(access.Config{Store: s}))(t), Activity: happened, Store: s}))(t)
 	until := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	for _, until := range []time.Time{{}, until, until, {}, until.Add(time.Hour)} {
 		p.OwnersRecovery(until)
@@ -159,5 +160,9 @@ func TestRecoveryOfTheOwnersIsTold(t *testing.T) {
 	all := apps.Notices()
 	if len(all) != 2 || all[0].Kind != agentapi.NoticePasskey || all[0].Undo || !strings.HasPrefix(all[0].Text, "On 2026-11-30 12:00 UTC the server’s operator removes your passkeys") {
 		t.Errorf("told %+v", all)
+	}
+	lines := programs.Got(happened.Page(agentapi.ActivityQuery{Limit: 10}, func(agentapi.Activity) func(context.Context) error { return nil }))(t).Lines
+	if len(lines) != 1 || lines[0].Kind != agentapi.ActivityRecovering || lines[0].Count != 2 || !lines[0].Until.Equal(until.Add(time.Hour)) || lines[0].Notice != all[1].ID {
+		t.Errorf("in the activity: %+v", lines)
 	}
 }

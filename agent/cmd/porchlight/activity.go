@@ -28,6 +28,8 @@ var activityWords = map[string]string{
 	agentapi.ActivityBrowser:   "signed in with a new browser: {what}",
 	agentapi.ActivityPasskey:   "has a new way to sign in: {what}",
 
+	agentapi.ActivityRecovering: "keeps the passkeys that the server's operator was told are lost",
+
 	agentapi.ActivityKnocked:      "asked to be let in",
 	agentapi.ActivityKnockRefused: "was not let in by {by}",
 	agentapi.ActivityKnockMuted:   "was not let in by {by}, and cannot ask again",

@@ -83,6 +83,7 @@ export const ofActivity = {
       left: (l: Line): Told => [l.email, [' has left, and can’t open anything any more']],
       browser: (l: Line): Told => [l.you ? 'You' : l.email, [' signed in with a new browser', ...(l.what ? [' at ', { name: l.what }] : []), ...times(l)]],
       passkey: (l: Line): Told => ['You', l.by ? [' sign in with ', { name: l.by }, ' now'] : [' added the passkey ', { name: l.what }]],
+      recovering: (l: Line): Told => ['The server’s operator', [' was told that you lost your passkeys', ...(l.until ? [`, which stay until ${l.until}`] : [])]],
       'knock-refused': (l: Line): Told => [l.email, [' was not let into ', ...an(l.app), ...by(l)]],
       'knock-muted': (l: Line): Told => [l.email, [' was not let in', ...by(l), ', and can’t ask again']],
       'group-added': (l: Line): Told => [l.what, [' was made', ...by(l)]],

@@ -59,6 +59,7 @@ export const ofActivity: Spoken<typeof english> = {
       left: (l) => [l.email, [' ist gegangen und darf nichts mehr öffnen']],
       browser: (l) => [l.you ? 'Sie' : l.email, [l.you ? ' haben' : ' hat', ' sich mit einem neuen Browser', ...(l.what ? [' unter ', { name: l.what }] : []), ' angemeldet', ...times(l)]],
       passkey: (l) => ['Sie', l.by ? [' melden sich jetzt mit ', { name: l.by }, ' an'] : [' haben den Passkey ', { name: l.what }, ' hinzugefügt']],
+      recovering: (l) => ['Der Betreiber des Servers', [' hörte, Ihre Passkeys seien verloren', ...(l.until ? [`; bis ${l.until} bleiben sie`] : [])]],
       'knock-refused': (l) => [l.email, [' wurde', ...by(l), ' nicht zu ', ...an(l.app), ' zugelassen']],
       'knock-muted': (l) => [l.email, [' wurde', ...by(l), ' nicht zugelassen und kann nicht mehr fragen']],
       'group-added': (l) => [l.what, [' wurde', ...by(l), ' angelegt']],
