@@ -60,8 +60,19 @@ func TestAnApprovalThatEndsIsARequestToEarlierVersions(t *testing.T) {
 	if d := cmp.Diff(app, programs.Got(s.Apps())(t).Apps["notes"]); d != "" {
 		t.Errorf("of one reached by TCP this one reads (-want +got)\n%s", d)
 	}
-	app.TCP = false
+	app.TCP, app.Container = false, &agentapi.Container{Name: "web", ImageID: "aa"} // nor take any other for a container
 	change(t, s, AppChange{Name: "notes", App: &app})
+	earlier = map[string]App{}
+	programs.Must(t, s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket([]byte("apps")), earlier) }))
+	if d := cmp.Diff(want, earlier["notes"]); d != "" {
+		t.Errorf("of a container an earlier version reads (-want +got)\n%s", d)
+	}
+	if d := cmp.Diff(app, programs.Got(s.Apps())(t).Apps["notes"]); d != "" {
+		t.Errorf("of a container this one reads (-want +got)\n%s", d)
+	}
+	app.Container = nil
+	change(t, s, AppChange{Name: "notes", App: &app})
+	earlier = map[string]App{}
 	programs.Must(t, s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket([]byte("apps")), earlier) }))
 	if d := cmp.Diff(app, earlier["notes"]); d != "" {
 		t.Errorf("without an end an earlier version reads (-want +got)\n%s", d)
