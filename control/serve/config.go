@@ -15,6 +15,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/provider"
 	"porchlight/control/relay"
+	"porchlight/internal/durable"
 	"porchlight/internal/samesite"
 )
 
@@ -102,6 +103,9 @@ type Config struct {
 	// SecurityContact is where weaknesses are reported, a mail address or an https:// or
 	// mailto: address, for security.txt; empty for none.
 	SecurityContact string
+	// InstallDir holds the files of a release, which anybody may fetch below /install/; empty
+	// for none.
+	InstallDir string
 	// AuditHead is where the signed end of the audit log is told: "syslog", an https://
 	// address or a file; empty for nowhere. AuditKeep is how long its rows stay.
 	AuditHead string
@@ -142,6 +146,17 @@ func (c *Config) updateNotice() *controlapi.UpdateNotice {
 		return nil
 	}
 	return &c.UpdateNotice
+}
+
+// openInstall opens InstallDir, so that no name leads out of it whatever comes of it later.
+func (n *Node) openInstall() (err error) {
+	if n.cfg.InstallDir == "" {
+		return nil
+	}
+	if n.install, err = os.OpenRoot(n.cfg.InstallDir); err != nil {
+		return fmt.Errorf("cannot open the directory with a release %s: %w (--install-dir)", n.cfg.InstallDir, durable.Plain(err))
+	}
+	return nil
 }
 
 // warnOfNeighbours says at the start what computers of different people can do to

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"syscall"
 	"time"
@@ -62,6 +63,7 @@ type Node struct {
 	dns       *zone.Server // nil without
 	peers     net.Listener // nil without
 	news      *news.News   // nil without peers
+	install   *os.Root     // nil without
 	health    *health
 	certEnds  func() time.Time // when the auth host's certificate ends; zero: there is none yet
 }
@@ -197,6 +199,9 @@ func (n *Node) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := n.openInstall(); err != nil {
+		return err
+	}
 	count := newCounts()
 	n.refused = newRefused()
 	parts := wiring.Config{
@@ -227,6 +232,7 @@ func (n *Node) build(ctx context.Context) error {
 		Log:      cfg.Log,
 
 		SecurityContact: cfg.SecurityContact,
+		Install:         n.install,
 		Version:         cfg.Version,
 		AdminURL:        n.AdminURL(),
 		CertEnds:        n.certEnds,
@@ -412,6 +418,9 @@ func (n *Node) Close() error {
 		}
 	}
 	var errs []error
+	if n.install != nil {
+		errs = append(errs, n.install.Close())
+	}
 	if n.dns != nil {
 		_ = n.dns.Close() // Run has closed it already
 	}

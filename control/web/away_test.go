@@ -46,6 +46,7 @@ var needNoStore = map[string]bool{
 	"POST /signin/with/{name}/logout": true,
 
 	"GET /.well-known/security.txt": true,
+	"GET /install/{file}":           true,
 }
 
 // answeredWithin is far longer than any of them may take: the store gives up after the

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,8 @@ type Config struct {
 	NoMail bool
 	// SecurityContact is the URI of security.txt; empty for no such file.
 	SecurityContact string
+	// Install holds the files of a release, which anybody may fetch below /install/; nil for none.
+	Install *os.Root
 	// AdminURL is where /admin is, the auth host's own address or another of its ports, which
 	// NewAdmin answers; empty for nowhere.
 	AdminURL string
@@ -69,6 +72,7 @@ type handler struct {
 	noMail   bool   // see Config.NoMail
 	kept     string // see Config.KeptMail
 	contact  string // see Config.SecurityContact
+	install  installs
 	oauth    *oauth.Handler
 	routes   []route
 }
@@ -114,7 +118,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		cfg.LetIn = func(*http.Request) {}
 	}
 	h := &handler{
-		letIn: cfg.LetIn, svc: svc, contact: cfg.SecurityContact, now: cfg.Now, log: cfg.Log,
+		letIn: cfg.LetIn, svc: svc, contact: cfg.SecurityContact, install: newInstalls(cfg.Install), now: cfg.Now, log: cfg.Log,
 		session: "__Host-porchlight-" + svc.Keys.Instance(),
 		signIn:  "__Host-porchlight-signin-" + svc.Keys.Instance(),
 		known:   "__Host-porchlight-known-" + svc.Keys.Instance(),
@@ -202,6 +206,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"GET", controlapi.PathOpenID, tierPublic, noOpenID},
 		{"GET", "/healthz", tierPublic, h.health},
 		{"GET", pathSecurity, tierPublic, h.securityText},
+		{"GET", pathInstall + "{file}", tierPublic, h.install.serve},
 
 		{"POST", controlapi.PathEnrol, tierDevice, h.enrol},
 		{"POST", controlapi.PathEnrolToken, tierDevice, h.pollEnrolment},

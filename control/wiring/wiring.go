@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"os"
 	"time"
 
 	"porchlight/control"
@@ -45,6 +46,8 @@ type Config struct {
 	Files func() ([]archive.File, error)
 	// SecurityContact is web.Config's.
 	SecurityContact string
+	// Install is web.Config's.
+	Install *os.Root
 	// AdminURL is web.Config's.
 	AdminURL string
 	// CertEnds is web.Config's.
@@ -110,7 +113,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages := web.Config{Now: domain.Now, Log: domain.Log, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact, NoMail: cfg.NoMail, AdminURL: cfg.AdminURL, AdminAPI: p.Admin.API(), CertEnds: cfg.CertEnds}
+	pages := web.Config{Now: domain.Now, Log: domain.Log, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact, Install: cfg.Install, NoMail: cfg.NoMail, AdminURL: cfg.AdminURL, AdminAPI: p.Admin.API(), CertEnds: cfg.CertEnds}
 	if outbox != nil {
 		pages.KeptMail = cfg.KeptMail
 	}

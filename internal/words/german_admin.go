@@ -254,6 +254,7 @@ var germanAdmin = map[string]string{
 	"Its end is told nowhere else: --audit-head does that.":           "Sein Ende wird nirgends sonst hinterlegt: Das tut --audit-head.",
 	"None of the 5,000 that were looked at. More goes on.":            "Keine der 5.000, die angesehen wurden. Weitere geht weiter.",
 	"The audit log alone is searched by kind and account.":            "Nur das Protokoll wird nach Art und Konto durchsucht.",
+	"Many fetch files here at the moment. Try again in a minute.":     "Gerade holen hier viele etwas. Versuchen Sie es in einer Minute noch einmal.",
 	"The audit log is being verified already. Try again in a moment.": "Das Protokoll wird schon geprüft. Versuchen Sie es gleich noch einmal.",
 	"Node began": "Knoten begann",
 	"Node ended": "Knoten endete",

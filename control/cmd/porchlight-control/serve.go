@@ -145,6 +145,7 @@ flags count more than the environment, and the environment more than the file.`,
 	f.StringVar(&w.UpdateNotice.Address, "update-address", "", "https:// address where computers look once a day whether there is a newer version, unless their owner says otherwise")
 	f.StringVar(&w.UpdateNotice.Key, "update-key", "", "public key that signs there, in base64; named together with the address")
 	f.StringVar(&w.SecurityContact, "security-contact", "", "mail address or https:// address where weaknesses of this server are reported, told at /.well-known/security.txt")
+	f.StringVar(&w.InstallDir, "install-dir", "", "directory with the files of a release, which anybody may then fetch at /install/ of the auth host")
 	f.StringVar(&w.AuditHead, "audit-head", "", "where the signed end of the audit log is told every five minutes, and at start and stop: syslog, an https:// address it is posted to, or a file")
 	f.DurationVar(&w.AuditKeep, "audit-keep", serve.DefaultAuditKeep, "how long rows of the audit log stay; 0 for ever")
 	f.StringVar(&w.AbuseContact, "abuse-contact", "", "mail address or https:// address that people are told to ask where you have suspended something (default the auth host)")
