@@ -9,6 +9,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/internal/boltfile"
+	"porchlight/internal/durable"
 	"porchlight/internal/words"
 )
 
@@ -35,17 +36,32 @@ func version(tx *boltfile.Tx) (int, error) {
 	case err != nil || n < 0:
 		return 0, words.Errorf("it is damaged: its format is %q", string(meta.Get(versionKey)))
 	case n > len(migrations):
-		return 0, words.Errorf("a newer version of Porchlight wrote it (format %d, and this one knows %d). Run that version, or restore a copy made before it", n, len(migrations))
+		err := words.Errorf("a newer version of Porchlight wrote it (format %d, and this one knows %d). Run that version, or restore a copy made before it", n, len(migrations))
+		if kept := boltfile.Kept(tx.DB().Path(), len(migrations)); kept != "" {
+			err = words.Errorf("%w: %s is one", err, kept)
+		}
+		return n, err
 	}
 	return n, nil
 }
 
-// migrate runs what the database has not been through, in one transaction.
-func (s *Store) migrate() error {
+// migrate runs what the database has not been through, in one transaction, and makes a copy
+// first.
+func (s *Store) migrate(path string) error {
 	var from int
-	err := s.view(func(tx *boltfile.Tx) (err error) { from, err = version(tx); return err })
+	fresh := false
+	err := s.view(func(tx *boltfile.Tx) (err error) {
+		from, err = version(tx)
+		fresh = tx.Bucket(metaBucket) == nil
+		return err
+	})
 	if err != nil || from == len(migrations) {
 		return err
+	}
+	if !fresh {
+		if err := s.db.Keep(path, from); err != nil {
+			return words.Errorf("the copy from before it is brought up to date could not be made, and nothing was changed: %w", durable.Plain(err))
+		}
 	}
 	return s.db.Update(func(tx *boltfile.Tx) error {
 		for i, step := range migrations[from:] {

@@ -8,7 +8,9 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -24,8 +26,11 @@ import (
 // FileName of the database inside the data directory.
 const FileName = "agent.db"
 
-// errInUse is wrapped by Open when another process holds the database.
-var errInUse = words.Errorf("another Porchlight is using this data directory")
+// lockWait is how long Open waits for another process to let go of the database.
+const lockWait = time.Second
+
+// ErrInUse is wrapped by Open when another process holds the database.
+var ErrInUse = words.Errorf("another Porchlight is using this data directory")
 
 // Store is safe for concurrent use.
 type Store struct {
@@ -58,21 +63,19 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	if err := boltfile.Ensure(path); err != nil {
 		return nil, words.Errorf("cannot open %s: %w", path, durable.Plain(err))
 	}
-	db, _, err := boltfile.Open(path, bolt.Options{Timeout: time.Second}, summed, func(*boltfile.DB) error { return nil })
-	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, words.Errorf("%w: %s; stop that one first, or choose another directory", errInUse, dir)
-	}
+	db, _, err := boltfile.Open(path, bolt.Options{Timeout: lockWait}, summed, func(*boltfile.DB) error { return nil })
 	if err != nil {
-		return nil, words.Errorf("cannot open %s, it may be damaged or not a Porchlight database (restore a copy, or move it away to start afresh): %w", path, durable.Plain(err))
+		return nil, cannotOpen(dir, err)
 	}
 	s := &Store{db: db, activity: activityCounts{most: MaxActivity}}
 	for _, o := range opts {
 		o(s)
 	}
-	if err := s.migrate(); err != nil {
+	if err := s.migrate(path); err != nil {
 		db.Close()
 		return nil, words.Errorf("cannot open %s: %w", path, err)
 	}
+	boltfile.DropKept(path, time.Now())
 	return s, nil
 }
 
@@ -90,20 +93,44 @@ func summed(bucket, _ []byte) (part []byte, counted bool) {
 // Check returns the error of Open for a database that a newer version wrote. It
 // changes nothing, so it can be asked before other files beside it are opened.
 func Check(dir string) error {
+	_, refused, _ := look(dir, time.Nanosecond)
+	return refused // nil also where there is none, or where Open says what it is
+}
+
+// Format says in which format the database in dir is, and up to which this program knows
+// them; the first is 0 where there is no database. The error is that of Open. It waits for
+// another process as Open does, and changes nothing.
+func Format(dir string) (is, knows int, err error) {
+	is, refused, err := look(dir, lockWait)
+	return is, len(migrations), cmp.Or(refused, err)
+}
+
+// look reads the format. refused is of rows that this program must not touch, err of a file
+// that cannot be read.
+func look(dir string, wait time.Duration) (is int, refused, err error) {
 	path := filepath.Join(dir, FileName)
-	var refused error
-	db, _, err := boltfile.Open(path, bolt.Options{ReadOnly: true, Timeout: time.Nanosecond}, summed, func(db *boltfile.DB) error {
-		refused = db.View(func(tx *boltfile.Tx) error { _, err := version(tx); return err })
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return 0, nil, nil
+	}
+	db, _, err := boltfile.Open(path, bolt.Options{ReadOnly: true, Timeout: wait}, summed, func(db *boltfile.DB) error {
+		refused = db.View(func(tx *boltfile.Tx) (err error) { is, err = version(tx); return err })
 		return nil
 	})
 	if err != nil {
-		return nil // there is none, or Open says what it is
+		return 0, nil, cannotOpen(dir, err)
 	}
-	defer db.Close()
 	if refused != nil {
-		return words.Errorf("cannot open %s: %w", path, refused)
+		refused = words.Errorf("cannot open %s: %w", path, refused)
 	}
-	return nil
+	return is, refused, db.Close()
+}
+
+// cannotOpen makes a sentence of why the file could not be opened.
+func cannotOpen(dir string, err error) error {
+	if errors.Is(err, berrors.ErrTimeout) {
+		return words.Errorf("%w: %s; stop that one first, or choose another directory", ErrInUse, dir)
+	}
+	return words.Errorf("cannot open %s, it may be damaged or not a Porchlight database (restore a copy, or move it away to start afresh): %w", filepath.Join(dir, FileName), durable.Plain(err))
 }
 
 // Close waits for transactions under way.

@@ -40,7 +40,7 @@ func TestDamagedFileIsRefused(t *testing.T) {
 		s, err := Open(dir)
 		if err != nil {
 			refused++
-			if errors.Is(err, errInUse) || !strings.Contains(err.Error(), "may be damaged") || !strings.Contains(err.Error(), dir) {
+			if errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "may be damaged") || !strings.Contains(err.Error(), dir) {
 				t.Errorf("%s: %v", what, err)
 			}
 			return

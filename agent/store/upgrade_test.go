@@ -180,3 +180,56 @@ func TestWithdrawnBeforeGroups(t *testing.T) {
 		t.Errorf("withdrawn are %v, want %v", got, want)
 	}
 }
+
+// TestCopyOfBefore: what an earlier version wrote is copied before it is changed. A version that
+// knows less is told of the copy, which opens with everything in it. Where none can be made
+// nothing is changed.
+func TestCopyOfBefore(t *testing.T) {
+	t.Parallel()
+	raw := programs.Got(os.ReadFile(filepath.Join("testdata", "first.db")))(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName)
+	programs.Must(t, os.WriteFile(path, raw, 0o600))
+	programs.Must(t, os.MkdirAll(filepath.Join(path+".format-0", "taken"), 0o700))
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+		t.Errorf("without a copy it opens: %v", err)
+	}
+	if now := programs.Got(os.ReadFile(path))(t); !bytes.Equal(now, raw) {
+		t.Error("it was changed")
+	}
+	programs.Must(t, os.RemoveAll(path+".format-0"))
+	s := programs.Got(Open(dir))(t)
+	programs.Must(t, s.update(func(tx *boltfile.Tx) error { return tx.Bucket(metaBucket).Put(versionKey, []byte("99")) }))
+	programs.Must(t, s.Close())
+	for what, err := range map[string]error{"Open": errorOf(Open(dir)), "Check": Check(dir)} {
+		if err == nil || !strings.HasSuffix(err.Error(), path+".format-0 is one") {
+			t.Errorf("%s says %v", what, err)
+		}
+	}
+	if is, knows, err := Format(dir); is != 99 || knows != len(migrations) || err == nil {
+		t.Errorf("it is %d of %d, %v", is, knows, err)
+	}
+	programs.Must(t, os.Rename(path+".format-0", path))
+	if all, err := openDir(t, dir).Apps(); err != nil || len(all.Apps) != 3 {
+		t.Errorf("the copy holds %+v, %v", all, err)
+	}
+}
+
+func errorOf(_ *Store, err error) error { return err }
+
+// TestFormat: it tells of none, of the present one, and of one that is in use.
+func TestFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if is, _, err := Format(dir); is != 0 || err != nil {
+		t.Errorf("of none it says %d, %v", is, err)
+	}
+	s := programs.Got(Open(dir))(t)
+	if _, _, err := Format(dir); !errors.Is(err, ErrInUse) {
+		t.Errorf("of one in use it says %v", err)
+	}
+	programs.Must(t, s.Close())
+	if is, knows, err := Format(dir); is != knows || err != nil {
+		t.Errorf("of a new one it says %d of %d, %v", is, knows, err)
+	}
+}

@@ -134,20 +134,25 @@ func summed(_, value []byte) ([]byte, bool) {
 	return value[:min(len(value), deadlineLen)], true
 }
 
-// prepare tightens the file's mode and makes the buckets. Nothing of what a newer
-// version wrote is touched.
+// prepare tightens the file's mode, and makes the buckets or, of rows that an earlier version
+// wrote, a copy. Nothing of what a newer version wrote is touched.
 func prepare(db *boltfile.DB, path string) error {
-	made := false
+	made, format := false, 0
 	err := db.View(func(tx *boltfile.Tx) error {
 		if made = tx.Bucket(bucketItems) != nil; !made {
 			return nil
 		}
-		_, err := versionOf(newBoltTx(tx, time.Now()), len(migrations))
+		var err error
+		format, err = versionOf(newBoltTx(tx, time.Now()), len(migrations))
 		return err
 	})
+	if kept := boltfile.Kept(path, len(migrations)); kept != "" && errors.Is(err, errNewer) {
+		return fmt.Errorf("%w: %s is one", err, kept)
+	}
 	if err != nil {
 		return err
 	}
+	boltfile.DropKept(path, time.Now())
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -155,6 +160,11 @@ func prepare(db *boltfile.DB, path string) error {
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		if err := os.Chmod(path, 0o600); err != nil {
 			return err
+		}
+	}
+	if made && format < len(migrations) {
+		if err := db.Keep(path, format); err != nil {
+			return fmt.Errorf("the copy from before it is brought up to date could not be made, and nothing was changed: %w", durable.Plain(err))
 		}
 	}
 	if made {

@@ -48,12 +48,15 @@ func readVersion(value []byte) (int, error) {
 	return version, nil
 }
 
+// errNewer is wrapped where a newer version wrote the rows.
+var errNewer = errors.New("a newer version of Porchlight wrote these rows")
+
 // versionIn is readVersion, and refuses what this program, which knows that many
 // migrations, must not touch.
 func versionIn(value []byte, known int) (int, error) {
 	version, err := readVersion(value)
 	if err == nil && version > known {
-		err = fmt.Errorf("a newer version of Porchlight wrote these rows (format %d, and this one knows %d). Run that version, or restore a backup made before it", version, known)
+		err = fmt.Errorf("%w (format %d, and this one knows %d). Run that version, or restore a backup made before it", errNewer, version, known)
 	}
 	return version, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"porchlight/control/archive"
 	"porchlight/control/kv"
 	"porchlight/control/relay/peers"
+	"porchlight/internal/boltfile"
 )
 
 // Upgrade is what stands between a store and a program that is to be started on it.
@@ -26,6 +28,7 @@ type Upgrade struct {
 	} `json:"store"`
 	Migrations []UpgradeStep  `json:"migrations"`
 	Migrating  string         `json:"migrating,omitempty"` // who is at it now
+	Kept       string         `json:"kept,omitempty"`      // a copy from before, which this program can read
 	Nodes      []peers.Living `json:"nodes"`
 	Safe       bool           `json:"safe"` // the program may be started now, beside what runs where that is told
 	Says       []string       `json:"says"`
@@ -66,6 +69,9 @@ func CheckUpgrade(ctx context.Context, cfg Config) (Upgrade, error) {
 	u.Format, u.Store.Format, u.Migrating = format.Knows, format.Rows, format.Migrating
 	for _, m := range format.Due {
 		u.Migrations = append(u.Migrations, UpgradeStep{m.Format, m.About, m.Beside})
+	}
+	if !u.Store.Shared {
+		u.Kept = boltfile.Kept(filepath.Join(cfg.DataDir, StoreFile), format.Knows)
 	}
 	u.judge()
 	return u, nil
@@ -185,7 +191,11 @@ func (u *Upgrade) next() (safe bool, next string) {
 	}
 	switch {
 	case u.Store.Format > u.Format:
-		return false, "This program would not start on them. Go on with that version, or restore a backup that was made before it into an empty store."
+		next = "This program would not start on them. Go on with that version, or restore a backup that was made before it into an empty store."
+		if u.Kept != "" {
+			next += " " + u.Kept + " is a copy of the file from before: with that in its place this program starts, and what came since is gone."
+		}
+		return false, next
 	case u.Migrating != "":
 		return false, "The rows are being brought up to date (" + u.Migrating + "). Ask again in a minute."
 	case !u.Store.Shared && u.Store.Served:

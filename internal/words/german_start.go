@@ -9,6 +9,8 @@ var germanStart = map[string]string{
 	"another Porchlight is using this data directory":                                                                               "ein anderes Porchlight benutzt dieses Datenverzeichnis",
 	"%s: %s; stop that one first, or choose another directory":                                                                      "%s: %s; beenden Sie zuerst dieses, oder wählen Sie ein anderes Verzeichnis",
 	"it is damaged: its format is \"%s\"":                                                                                           "sie ist beschädigt: Ihr Format ist „%s“",
+	"%s: %s is one":                                                                                                                 "%s: %s ist eine",
+	"the copy from before it is brought up to date could not be made, and nothing was changed: %s":                                  "die Kopie von davor konnte nicht angelegt werden, und nichts wurde geändert: %s",
 	"a newer version of Porchlight wrote it (format %s, and this one knows %s). Run that version, or restore a copy made before it": "sie ist von einer neueren Version von Porchlight (Format %s, und diese kennt %s). Starten Sie jene Version, oder stellen Sie eine Kopie von davor wieder her",
 	"cannot bring it to format %s: %s":                                                                                              "sie lässt sich nicht auf Format %s bringen: %s",
 	"cannot read what is kept in %s: %s":                                                                                            "was in %s aufbewahrt ist, lässt sich nicht lesen: %s",
