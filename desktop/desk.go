@@ -7,9 +7,9 @@ import (
 
 	"porchlight/agent/export"
 	"porchlight/agent/ownersecret"
-	"porchlight/desktop/autostart"
 	"porchlight/desktop/shortcut"
 	"porchlight/desktop/ui"
+	"porchlight/internal/autostart"
 	"porchlight/internal/broadcast"
 )
 

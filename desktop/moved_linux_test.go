@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"porchlight/desktop/autostart"
+	"porchlight/internal/autostart"
 	"porchlight/test/programs"
 )
 

@@ -9,9 +9,9 @@ import (
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/trust"
-	"porchlight/desktop/autostart"
 	"porchlight/desktop/language"
 	"porchlight/desktop/ui"
+	"porchlight/internal/autostart"
 	"porchlight/internal/words"
 )
 

@@ -15,8 +15,15 @@ const serverFile = "control.db"
 // where an agent would put its own certificate authority in the place of the one
 // computers trust, and one that a newer version wrote.
 func mayOpen(dataDir string) error {
+	if err := notAServers(dataDir); err != nil {
+		return err
+	}
+	return store.Check(dataDir)
+}
+
+func notAServers(dataDir string) error {
 	if _, err := os.Stat(filepath.Join(dataDir, serverFile)); err == nil {
 		return words.Errorf("%s is the data directory of a control plane, and an agent needs one of its own. Choose another one (--data)", dataDir)
 	}
-	return store.Check(dataDir)
+	return nil
 }

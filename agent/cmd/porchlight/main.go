@@ -92,7 +92,7 @@ no sense as it was written, and 3 when Porchlight is not running.`,
 	add("owner", pauseCommand(c), resumeCommand(c), darkCommand(c), optionsCommand(c), activityCommand(c), requestsCommand(c), settingsCommand(c))
 	add("owner", peopleCommand(c), groupsCommand(c), knocksCommand(c), grantsCommand(c), passwordsCommand(c), devicesCommand(c), sendersCommand(c), domainCommand(c), usersCommand(c), noticesCommand(c), identityKeyCommand(c), exportCommand(c))
 	add("self", agentCommand(c), statusCommand(c), engineCommand(c), connectCommand(c), disconnectCommand(c), accountCommand(c))
-	add("self", doctorCommand(c), trustCommand(c), commandline.Licenses(term.out))
+	add("self", doctorCommand(c), trustCommand(c), upgradeCommand(c), uninstallCommand(c), commandline.Licenses(term.out))
 	complete(root, &where)
 	commandline.AddManual(root)
 	return root
