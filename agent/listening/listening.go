@@ -35,7 +35,7 @@ type Config struct {
 	// Seen is who listens on a port.
 	Seen func(ctx context.Context, port int) (agentapi.PortSeen, error)
 	// Called is what the owner is told of the program at a port: a container's name where one is
-	// behind it.
+	// behind it; nil for the program's own.
 	Called func(port int, p procinfo.Process, socket uint64) string
 	// Suggest makes a free name and label out of the first text that gives any.
 	Suggest func(texts ...string) (name, label string)
@@ -89,7 +89,9 @@ func (l *Listening) List() []agentapi.Listening {
 		if who.PID == 0 && time.Now().Before(until) {
 			who = one.Find()
 		}
-		who.Program = l.cfg.Called(one.port, who, one.Inode)
+		if l.cfg.Called != nil {
+			who.Program = l.cfg.Called(one.port, who, one.Inode)
+		}
 		out = append(out, l.entry(one, who, since[one.spot()]))
 	}
 	return out
