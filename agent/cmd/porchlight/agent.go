@@ -71,36 +71,11 @@ Porchlight runs already, this says so and ends with success.`,
 }
 
 func runAgent(ctx context.Context, where *location, term *terminal, o agentOptions) error {
-	if o.local && o.control != "" {
-		return commandline.Usagef("say --local or --control, not both")
-	}
 	if o.http != "" { // of before 0.1.0
 		fmt.Fprintln(term.err, "--http is ignored, and can be left out: Porchlight's own code reads what visitors send.")
 	}
-	dir, err := where.dataDir()
+	cfg, err := o.config(where)
 	if err != nil {
-		return err
-	}
-	if !o.local && o.control == "" && !host.Connected(dir) {
-		if o.local = local.Used(dir); !o.local {
-			return commandline.Usagef("say --local for this computer alone, or --control and the address of a control plane")
-		}
-	}
-	cfg := host.Config{
-		DataDir:       dir,
-		API:           cmp.Or(where.given(), agentapi.DefaultAddress),
-		Local:         o.local,
-		HTTPS:         o.https,
-		ControlURL:    o.control,
-		ACMEDirectory: o.acmeDirectory,
-		Mode:          agentapi.ModeHeadless,
-		FirstPartyApp: o.firstParty,
-		OnDemand:      o.onDemand || o.firstParty != "",
-	}
-	if o.firstParty != "" {
-		cfg.Mode = agentapi.ModeBundled
-	}
-	if cfg.CA, err = readCA(o.caFile); err != nil {
 		return err
 	}
 	if ends, err := runsAlready(ctx, where, term, cfg); ends || err != nil {
@@ -127,6 +102,39 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 		greet(term, where, running)
 	}
 	return <-ended
+}
+
+// config is what the options ask for. Without --local and --control the data directory
+// says to whom this computer belongs.
+func (o agentOptions) config(where *location) (cfg host.Config, err error) {
+	if o.local && o.control != "" {
+		return cfg, commandline.Usagef("say --local or --control, not both")
+	}
+	dir, err := where.dataDir()
+	if err != nil {
+		return cfg, err
+	}
+	if !o.local && o.control == "" && !host.Connected(dir) {
+		if o.local = local.Used(dir); !o.local {
+			return cfg, commandline.Usagef("say --local for this computer alone, or --control and the address of a control plane")
+		}
+	}
+	cfg = host.Config{
+		DataDir:       dir,
+		API:           cmp.Or(where.given(), agentapi.DefaultAddress),
+		Local:         o.local,
+		HTTPS:         o.https,
+		ControlURL:    o.control,
+		ACMEDirectory: o.acmeDirectory,
+		Mode:          agentapi.ModeHeadless,
+		FirstPartyApp: o.firstParty,
+		OnDemand:      o.onDemand || o.firstParty != "",
+	}
+	if o.firstParty != "" {
+		cfg.Mode = agentapi.ModeBundled
+	}
+	cfg.CA, err = readCA(o.caFile)
+	return cfg, err
 }
 
 // newHost makes an agent without a screen, whose owner secret is in a file.

@@ -26,17 +26,17 @@ func TestDoctor(t *testing.T) {
 	app := s.publishing("notes", "Notes", http.NotFoundHandler())
 	healthy := s.doctor()
 	for name, f := range healthy {
-		if f.State == wrong {
+		if f.State == agentapi.VerdictWrong {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
 	for _, name := range []string{"data", "agent", "owner", "connection", "control plane", "clock", "visit", "app notes"} {
-		if healthy[name].State != fine {
+		if healthy[name].State != agentapi.VerdictFine {
 			t.Errorf("%s: %+v", name, healthy[name])
 		}
 	}
 	for _, name := range []string{"names", "browsers"} { // depend on the machine
-		if state := healthy[name].State; state != fine && state != note {
+		if state := healthy[name].State; state != agentapi.VerdictFine && state != agentapi.VerdictNote {
 			t.Errorf("%s: %+v", name, healthy[name])
 		}
 	}
@@ -50,7 +50,7 @@ func TestDoctor(t *testing.T) {
 	}
 	s.ok("pause", "notes")
 	app.Close()
-	s.finds("app notes", note, "", "porchlight resume notes")
+	s.finds("app notes", agentapi.VerdictNote, "", "porchlight resume notes")
 	s.ok("resume", "notes")
 	refused("Notes does not answer on port")
 	s.ok("revoke", "notes")
@@ -86,7 +86,7 @@ func TestDoctorSeesNoVisitor(t *testing.T) {
 		strange.URL:                        "not one this computer trusts",
 		"https://127.0.0.1:1":              "cannot be reached",
 	} {
-		if f := doctor.Visit(t.Context(), agentapi.OwnerState{Account: agentapi.Account{URL: url}}, root); !strings.Contains(f.Text, want) || (f.State == fine) != (url == address) {
+		if f := doctor.Visit(t.Context(), agentapi.OwnerState{Account: agentapi.Account{URL: url}}, root); !strings.Contains(f.Text, want) || (f.State == agentapi.VerdictFine) != (url == address) {
 			t.Errorf("%s: %+v", url, f)
 		}
 	}
@@ -106,15 +106,15 @@ func TestTrust(t *testing.T) {
 	}
 	s := startAgent(t)
 	browsers := func() finding { return doctor.Browsers(t.Context(), ownOf(s.dir)) }
-	if f := browsers(); f.State != note || !strings.Contains(f.Next, "porchlight trust") {
+	if f := browsers(); f.State != agentapi.VerdictNote || !strings.Contains(f.Next, "porchlight trust") {
 		t.Errorf("before: %+v", f)
 	}
 	s.wants(0, "trust "+local.RootCAPath(s.dir), "trust")
-	if f := browsers(); f.State != fine {
+	if f := browsers(); f.State != agentapi.VerdictFine {
 		t.Errorf("after: %+v", f)
 	}
 	s.ok("trust", "--undo")
-	if f := browsers(); f.State != note {
+	if f := browsers(); f.State != agentapi.VerdictNote {
 		t.Errorf("undone: %+v", f)
 	}
 }

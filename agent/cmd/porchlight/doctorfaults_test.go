@@ -37,10 +37,10 @@ func (s shell) doctor(args ...string) map[string]finding {
 	}
 	by, want := map[string]finding{}, 0
 	for _, f := range found {
-		if by[f.Check].State != wrong {
+		if by[f.Check].State != agentapi.VerdictWrong {
 			by[f.Check] = f
 		}
-		if f.State == wrong {
+		if f.State == agentapi.VerdictWrong {
 			want = commandline.ExitRefused
 		}
 	}
@@ -69,8 +69,8 @@ func TestDoctorFindsTheDataAtFault(t *testing.T) {
 	programs.Must(t, os.Mkdir(s.dir, 0o700))
 	path := filepath.Join(s.dir, store.FileName)
 	programs.Must(t, os.WriteFile(path, nil, 0o600))
-	s.finds("agent", wrong, "not running", "porchlight agent --local", "--api", "127.0.0.1:1")
-	s.finds("store", wrong, "is empty", "rm "+path)
+	s.finds("agent", agentapi.VerdictWrong, "not running", "porchlight agent --local", "--api", "127.0.0.1:1")
+	s.finds("store", agentapi.VerdictWrong, "is empty", "rm "+path)
 	programs.Must(t, os.Remove(path))
 	if _, still := s.doctor()["store"]; still {
 		t.Error("removed, and still found empty")
@@ -78,23 +78,23 @@ func TestDoctorFindsTheDataAtFault(t *testing.T) {
 
 	damaged := filepath.Join(s.dir, "agent.json")
 	programs.Must(t, os.WriteFile(damaged, []byte("{"), 0o600))
-	s.finds("agent", wrong, damaged+" is damaged", "Quit Porchlight where it runs, and start it again")
+	s.finds("agent", agentapi.VerdictWrong, damaged+" is damaged", "Quit Porchlight where it runs, and start it again")
 
 	if os.Geteuid() != 0 {
 		t.Skip("the rest needs root: it gives the directory to another user")
 	}
 	programs.Must(t, os.Chown(s.dir, 65534, -1))
-	s.finds("data", wrong, "belongs to nobody", "Run it as nobody")
+	s.finds("data", agentapi.VerdictWrong, "belongs to nobody", "Run it as nobody")
 }
 
 // TestDoctorFindsAFullDisk plants one, where the system lets the test mount it.
 func TestDoctorFindsAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t)
-	if f := doctor.Disk(dir); f.State != wrong || !strings.Contains(f.Text, "nearly full") || !strings.Contains(f.Next, "Make room") {
+	if f := doctor.Disk(dir); f.State != agentapi.VerdictWrong || !strings.Contains(f.Text, "nearly full") || !strings.Contains(f.Next, "Make room") {
 		t.Errorf("%+v", f)
 	}
-	if f := doctor.Disk(filepath.Join(dir, "none")); f.State != note {
+	if f := doctor.Disk(filepath.Join(dir, "none")); f.State != agentapi.VerdictNote {
 		t.Errorf("a disk nobody knows: %+v", f)
 	}
 }
@@ -108,13 +108,13 @@ func TestDoctorFindsAnotherProgram(t *testing.T) {
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
 	const next = "Quit that program, or start Porchlight beside it with another --api"
-	s.finds("agent", wrong, "does not answer like Porchlight", next, "--api", other.Listener.Addr().String())
-	s.finds("agent", wrong, "does not answer like Porchlight", next, "--api", silent(t))
+	s.finds("agent", agentapi.VerdictWrong, "does not answer like Porchlight", next, "--api", other.Listener.Addr().String())
+	s.finds("agent", agentapi.VerdictWrong, "does not answer like Porchlight", next, "--api", silent(t))
 
 	// An agent left word and is gone; another program came after it.
 	word := agentapi.Running{API: silent(t), PID: os.Getppid(), Protocol: agentapi.Protocol, OwnerSocket: "/none"}
 	programs.Must(t, agentapi.WriteRunning(s.dir, word))
-	s.finds("agent", wrong, "does not answer like Porchlight", next)
+	s.finds("agent", agentapi.VerdictWrong, "does not answer like Porchlight", next)
 }
 
 // silent is a listener that takes connections and never answers.
@@ -132,9 +132,9 @@ func TestDoctorFindsNoSecret(t *testing.T) {
 	s := startAgent(t)
 	path := programs.Got(ownersecret.File(s.dir).Path())(t)
 	programs.Must(t, os.Chmod(path, 0o644))
-	s.finds("owner", wrong, "chmod go=", "Close the file")
+	s.finds("owner", agentapi.VerdictWrong, "chmod go=", "Close the file")
 	programs.Must(t, os.Remove(path))
-	s.finds("owner", wrong, "The owner secret of", "start it again")
+	s.finds("owner", agentapi.VerdictWrong, "The owner secret of", "start it again")
 }
 
 // TestDoctorFindsTheAppAtFault plants what goes wrong with apps, and everything
@@ -149,9 +149,9 @@ func TestDoctorFindsTheAppAtFault(t *testing.T) {
 	}
 	slow := silent(t)
 	publish("slow", slow)
-	s.finds("app slow", note, "waits for you", "porchlight approve slow")
+	s.finds("app slow", agentapi.VerdictNote, "waits for you", "porchlight approve slow")
 	s.ok("approve", "slow")
-	s.finds("app slow", wrong, "does not answer a request", "start it again")
+	s.finds("app slow", agentapi.VerdictWrong, "does not answer a request", "start it again")
 
 	both := httptest.NewUnstartedServer(http.NotFoundHandler())
 	both.Config.Protocols = new(http.Protocols)
@@ -161,13 +161,13 @@ func TestDoctorFindsTheAppAtFault(t *testing.T) {
 	publish("two", both.Listener.Addr().String())
 	s.ok("approve", "two")
 	s.ok("options", "two", "--h2c")
-	s.finds("app two", fine, "answers on port", "")
+	s.finds("app two", agentapi.VerdictFine, "answers on port", "")
 
 	s.ok("dark")
-	s.finds("visit", note, "Nobody gets through", "porchlight dark off")
-	s.finds("connection", note, "Everything is closed by you", "porchlight dark off")
+	s.finds("visit", agentapi.VerdictNote, "Nobody gets through", "porchlight dark off")
+	s.finds("connection", agentapi.VerdictNote, "Everything is closed by you", "porchlight dark off")
 	s.ok("dark", "off")
-	s.finds("visit", fine, "gets through", "")
+	s.finds("visit", agentapi.VerdictFine, "gets through", "")
 }
 
 // TestDoctorFindsTheControlPlaneAtFault: one that hangs, that nobody here trusts,
@@ -181,7 +181,7 @@ func TestDoctorFindsTheControlPlaneAtFault(t *testing.T) {
 		}
 		return by
 	}
-	if f := ask("https://"+silent(t), nil)["control plane"]; f.State != wrong || !strings.Contains(f.Text, "did not answer within") || !strings.Contains(f.Next, "ask whoever runs") {
+	if f := ask("https://"+silent(t), nil)["control plane"]; f.State != agentapi.VerdictWrong || !strings.Contains(f.Text, "did not answer within") || !strings.Contains(f.Next, "ask whoever runs") {
 		t.Errorf("hanging: %+v", f)
 	}
 	late := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -191,12 +191,12 @@ func TestDoctorFindsTheControlPlaneAtFault(t *testing.T) {
 	late.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	late.StartTLS()
 	t.Cleanup(late.Close)
-	if f := ask(late.URL, nil)["control plane"]; f.State != wrong || !strings.Contains(f.Text, "not one this computer trusts") || !strings.Contains(f.Next, "porchlight connect "+late.URL+" --ca FILE") {
+	if f := ask(late.URL, nil)["control plane"]; f.State != agentapi.VerdictWrong || !strings.Contains(f.Text, "not one this computer trusts") || !strings.Contains(f.Next, "porchlight connect "+late.URL+" --ca FILE") {
 		t.Errorf("untrusted: %+v", f)
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(late.Certificate())
-	if f := ask(late.URL, roots)["clock"]; f.State != wrong || !strings.Contains(f.Text, "behind the control plane's") || !strings.Contains(f.Next, "timedatectl") {
+	if f := ask(late.URL, roots)["clock"]; f.State != agentapi.VerdictWrong || !strings.Contains(f.Text, "behind the control plane's") || !strings.Contains(f.Next, "timedatectl") {
 		t.Errorf("a clock that is 70 s off: %+v", f)
 	}
 	if f := ask("https://control.localhost:1", nil)["control plane"]; !strings.Contains(f.Next, "quit it, and start it again") {

@@ -75,14 +75,14 @@ func TestDoctorFindsOtherUsers(t *testing.T) {
 		s.ok("publish", "notes", "--label", "Notes", "--port", port)
 		return strings.Contains(s.doctor()["app notes"].Text, "now python3")
 	})
-	s.finds("app notes", wrong, "was approved for root; now python3", "porchlight approve notes")
+	s.finds("app notes", agentapi.VerdictWrong, "was approved for root; now python3", "porchlight approve notes")
 	s.ok("approve", "notes")
-	s.finds("app notes", fine, "answers on port", "")
+	s.finds("app notes", agentapi.VerdictFine, "answers on port", "")
 
 	running := programs.Got(agentapi.ReadRunning(s.dir))(t)
 	register := nobody(t, "curl", "-sS", "http://"+running.API+"/engine/register", "-H", "Content-Type: application/json", "-d", `{"appId":"com.example.notes","pid":1}`)
 	programs.Must(t, register.Run())
-	s.finds("user nobody", note, "wants to register", "porchlight users allow nobody")
+	s.finds("user nobody", agentapi.VerdictNote, "wants to register", "porchlight users allow nobody")
 	s.ok("users", "deny", "nobody")
 	if _, still := s.doctor()["user nobody"]; still {
 		t.Error("answered, and still told of")
@@ -142,11 +142,11 @@ func TestDoctorFindsTheDesktopAtFault(t *testing.T) {
 		t.Errorf("without a session: %+v", found)
 	}
 	conn := session(t)
-	if f := doctor.MenuBar(t.Context())[0]; f.State != note || !strings.Contains(f.Text, "No panel") || !strings.Contains(f.Next, "gnome-shell-extension-appindicator") {
+	if f := doctor.MenuBar(t.Context())[0]; f.State != agentapi.VerdictNote || !strings.Contains(f.Text, "No panel") || !strings.Contains(f.Next, "gnome-shell-extension-appindicator") {
 		t.Errorf("no panel: %+v", f)
 	}
 	programs.Got(conn.RequestName("org.kde.StatusNotifierWatcher", dbus.NameFlagDoNotQueue))(t)
-	if f := doctor.MenuBar(t.Context())[0]; f.State != fine {
+	if f := doctor.MenuBar(t.Context())[0]; f.State != agentapi.VerdictFine {
 		t.Errorf("with a panel: %+v", f)
 	}
 
@@ -157,10 +157,10 @@ func TestDoctorFindsTheDesktopAtFault(t *testing.T) {
 	waitFor(t, conn, service, true)
 	programs.Must(t, ownersecret.Keychain(s.dir).Set(t.Context(), secret))
 	programs.Must(t, ownersecret.File(s.dir).Delete(t.Context()))
-	s.finds("owner", fine, "You are the owner", "")
+	s.finds("owner", agentapi.VerdictFine, "You are the owner", "")
 	stop()
 	waitFor(t, conn, service, false)
 	background(t, nil, "gnome-keyring-daemon", "--components=secrets", "--foreground")
 	waitFor(t, conn, service, true)
-	s.finds("owner", wrong, "Unlock your keychain first", "Unlock it")
+	s.finds("owner", agentapi.VerdictWrong, "Unlock your keychain first", "Unlock it")
 }

@@ -131,7 +131,7 @@ func TestDoctorWords(t *testing.T) {
 		{"no answer", context.DeadlineExceeded},
 		{"anything else", io.ErrUnexpectedEOF},
 	} {
-		say(c.when, doctor.Said("visit", wrong, doctor.Unreached(at, c.err), doctor.VisitNext(c.err)), doctor.Said("control plane", wrong, doctor.Unreached(at, c.err), doctor.ControlPlaneNext(at, c.err)))
+		say(c.when, doctor.Said("visit", agentapi.VerdictWrong, doctor.Unreached(at, c.err), doctor.VisitNext(c.err)), doctor.Said("control plane", agentapi.VerdictWrong, doctor.Unreached(at, c.err), doctor.ControlPlaneNext(at, c.err)))
 	}
 	for _, o := range []struct {
 		when string
@@ -143,7 +143,7 @@ func TestDoctorWords(t *testing.T) {
 		{"others may read the secret", ownersecret.ErrExposed, agentapi.ModeHeadless},
 		{"there is no secret", ownersecret.ErrNotFound, agentapi.ModeHeadless},
 	} {
-		say(o.when, doctor.Found("owner", wrong, inWords(o.err), ownerNext(o.err, o.mode)))
+		say(o.when, doctor.Found("owner", agentapi.VerdictWrong, inWords(o.err), ownerNext(o.err, o.mode)))
 	}
 
 	golden.Check(t, filepath.Join("testdata", "doctor.golden"), said.String())

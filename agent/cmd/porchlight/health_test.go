@@ -70,26 +70,26 @@ func TestHealthReadsAlike(t *testing.T) {
 		option string // as it is taken
 		state  agentapi.Verdict
 	}{
-		"answers": {plant(t, page, plain), agentapi.HealthAnswers, " on ", "is on, at", "", fine},
+		"answers": {plant(t, page, plain), agentapi.HealthAnswers, " on ", "is on, at", "", agentapi.VerdictFine},
 		"failing": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }), plain),
-			agentapi.HealthAnswers, " on ", "visitors get an error as its first page (status 503)", "", note},
+			agentapi.HealthAnswers, " on ", "visitors get an error as its first page (status 503)", "", agentapi.VerdictNote},
 		"signin": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }), plain),
-			agentapi.HealthAnswers, " on ", "asks for a sign-in of its own (status 401)", "", fine},
-		"empty":   {plant(t, http.NotFoundHandler(), plain), agentapi.HealthAnswers, " on ", "has no first page (status 404)", "", fine},
-		"nothing": {closed, agentapi.HealthNothing, "not answering", "and nothing listens on port " + closed + " yet: start it", "", wrong},
+			agentapi.HealthAnswers, " on ", "asks for a sign-in of its own (status 401)", "", agentapi.VerdictFine},
+		"empty":   {plant(t, http.NotFoundHandler(), plain), agentapi.HealthAnswers, " on ", "has no first page (status 404)", "", agentapi.VerdictFine},
+		"nothing": {closed, agentapi.HealthNothing, "not answering", "and nothing listens on port " + closed + " yet: start it", "", agentapi.VerdictWrong},
 		"refuses": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !strings.HasPrefix(r.Host, "localhost:") {
 				w.WriteHeader(http.StatusForbidden)
 			}
-		}), plain), agentapi.HealthRefuses, "refuses its address", "the option to call it localhost helps", "--localhost-host", wrong},
-		"https": {plant(t, page, (*httptest.Server).StartTLS), agentapi.HealthHTTPS, "speaks HTTPS", "the option to reach it over HTTPS helps", "--upstream https", wrong},
+		}), plain), agentapi.HealthRefuses, "refuses its address", "the option to call it localhost helps", "--localhost-host", agentapi.VerdictWrong},
+		"https": {plant(t, page, (*httptest.Server).StartTLS), agentapi.HealthHTTPS, "speaks HTTPS", "the option to reach it over HTTPS helps", "--upstream https", agentapi.VerdictWrong},
 		"h2c": {plant(t, page, func(app *httptest.Server) {
 			app.Config.Protocols = new(http.Protocols)
 			app.Config.Protocols.SetUnencryptedHTTP2(true)
 			app.Start()
-		}), agentapi.HealthH2C, "speaks HTTP/2", "the option to speak HTTP/2 to it helps", "--upstream h2c", wrong},
-		"silent": {hangs, agentapi.HealthSilent, "not answering", "does not answer a request", "", wrong},
-		"wrong":  {plant(t, http.HandlerFunc(twoLengths), plain), agentapi.HealthWrong, "answers wrongly", "two lengths", "", wrong},
+		}), agentapi.HealthH2C, "speaks HTTP/2", "the option to speak HTTP/2 to it helps", "--upstream h2c", agentapi.VerdictWrong},
+		"silent": {hangs, agentapi.HealthSilent, "not answering", "does not answer a request", "", agentapi.VerdictWrong},
+		"wrong":  {plant(t, http.HandlerFunc(twoLengths), plain), agentapi.HealthWrong, "answers wrongly", "two lengths", "", agentapi.VerdictWrong},
 		"hinted": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			scheme := "http"
 			if proto := r.Header.Get("X-Forwarded-Proto"); proto != "" {
@@ -97,7 +97,7 @@ func TestHealthReadsAlike(t *testing.T) {
 			}
 			w.Header().Set("Location", scheme+"://"+r.Host+"/login")
 			w.WriteHeader(http.StatusFound)
-		}), plain), agentapi.HealthAnswers, " on ", "public-address", "--public-address", note},
+		}), plain), agentapi.HealthAnswers, " on ", "public-address", "--public-address", agentapi.VerdictNote},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := shell{t, s.dir}
@@ -164,7 +164,7 @@ func TestHealthOfMCP(t *testing.T) {
 	s.ok("options", "tools", "--localhost-host")
 	const says = " speaks MCP at /mcp (version 2025-11-25)"
 	programs.Eventually(t, "it speaks MCP", func() bool { return strings.Contains(s.ok("apps"), "Tools"+says) })
-	s.finds("app tools", fine, "Tools"+says, "")
+	s.finds("app tools", agentapi.VerdictFine, "Tools"+says, "")
 	if again := s.ok("approve", "tools"); !strings.Contains(again, "tools"+says) {
 		t.Errorf("approve says %q", again)
 	}
@@ -238,7 +238,7 @@ func TestNothingIsSentBeforeTheApproval(t *testing.T) {
 	s.ok("settings", "--probe=false")
 	s.ok("publish", "notes", "--label", "Notes", "--port", portAt(ln))
 	s.wants(0, "is on, at", "approve", "notes")
-	s.finds("app notes", note, "is not known", "porchlight settings --probe")
+	s.finds("app notes", agentapi.VerdictNote, "is not known", "porchlight settings --probe")
 	count(2, "switched off")
 	if lines := s.ok("activity"); strings.Contains(lines, "robe") {
 		t.Errorf("the activity has %s", lines)

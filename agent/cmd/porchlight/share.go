@@ -174,16 +174,18 @@ func (s *sharing) putOn(ctx context.Context) (err error) {
 	}
 	named := s.name != ""
 	before, found := s.choose(state)
+	if found {
+		if err := s.mayTakeOver(ctx, before); err != nil {
+			return err
+		}
+		if !named && before.Shared == nil && before.Status == agentapi.StatusLive && before.Label == s.label {
+			s.c.line("%s is on already, and stays on at the end.", whatAsks(before))
+			s.pub = agentapi.Publication{Status: before.Status, Host: before.Host, URL: before.URL}
+			return nil
+		}
+	}
 	what := agentapi.OwnerApp{AppSummary: agentapi.AppSummary{Label: s.label, LocalPort: s.port}, Listener: s.seen.Listener}
 	switch {
-	case found && before.Status == agentapi.StatusPending:
-		return fmt.Errorf("%s; it waits for your approval. Type: %s, or: %s, or choose another --name", whatAsks(withProgram(ctx, s.client, before)), s.c.typed("approve %s", before.Name), s.c.typed("deny %s", before.Name))
-	case found && before.Shared != nil && before.Shared.PID != os.Getpid() && procinfo.Runs(before.Shared.PID):
-		return fmt.Errorf("%s is shared by process %d already. End that one first, or choose another --name. If it is another program by now, type: %s", s.name, before.Shared.PID, s.c.typed("unshare %s", s.name))
-	case found && !named && before.Shared == nil && before.Status == agentapi.StatusLive && before.Label == s.label:
-		s.c.line("%s is on already, and stays on at the end.", whatAsks(before))
-		s.pub = agentapi.Publication{Status: before.Status, Host: before.Host, URL: before.URL}
-		return nil
 	case !s.seen.Own && !s.yes:
 		return fmt.Errorf("%s. That is not a program of yours; to share it all the same, add --yes", whatAsks(what))
 	case !s.seen.Listening:
@@ -202,6 +204,18 @@ func (s *sharing) putOn(ctx context.Context) (err error) {
 		s.back = s.unshare
 	}
 	return err
+}
+
+// mayTakeOver refuses while the app of that name waits for the owner's answer, or is shared
+// by another process.
+func (s *sharing) mayTakeOver(ctx context.Context, before agentapi.OwnerApp) error {
+	switch by := before.Shared; {
+	case before.Status == agentapi.StatusPending:
+		return fmt.Errorf("%s; it waits for your approval. Type: %s, or: %s, or choose another --name", whatAsks(withProgram(ctx, s.client, before)), s.c.typed("approve %s", before.Name), s.c.typed("deny %s", before.Name))
+	case by != nil && by.PID != os.Getpid() && procinfo.Runs(by.PID):
+		return fmt.Errorf("%s is shared by process %d already. End that one first, or choose another --name. If it is another program by now, type: %s", s.name, by.PID, s.c.typed("unshare %s", s.name))
+	}
+	return nil
 }
 
 // choose settles name and label, and returns the app that has the name already. Where
