@@ -47,8 +47,8 @@ func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 			want = mostMissed + 1
 		}
 		asked := slices.DeleteFunc(agent.asked(), func(call string) bool { return call != "GET /owner/visitors" })
-		if len(asked) != want || len(a.aroundNow().visitors) != len(lists[len(lists)-1]) {
-			t.Errorf("%s: asked %d times, for %+v", name, len(asked), a.aroundNow().visitors)
+		if here := a.aroundNow().visitors; len(asked) != want || len(here) != len(lists[len(lists)-1]) {
+			t.Errorf("%s: asked %d times, for %+v", name, len(asked), here)
 		}
 	}
 }
@@ -87,16 +87,17 @@ func TestOpeningTheMenuLooksAtWhatListens(t *testing.T) {
 	t.Parallel()
 	agent := startAgent(t, map[string]any{})
 	a, look, _ := gathers(agent, owner.State())
+	offered := func() int { return a.aroundNow().share.Port }
 	look(t.Context())
 	agent.answer("GET /owner/listening", []agentapi.Listening{{Port: 3000, Program: "node", Own: true, Steady: true, Since: time.Now()}, {Port: 2024, Program: "helper", Own: true, Since: time.Now().Add(time.Second)}})
 	look(t.Context())
-	if got := a.aroundNow().share.Port; got != 0 {
+	if got := offered(); got != 0 {
 		t.Errorf("looked twice within %v, at %d", lookEvery, got)
 	}
 	a.menuOpened()
 	<-a.newAround
 	look(t.Context())
-	if got := a.aroundNow().share.Port; got != 3000 {
+	if got := offered(); got != 3000 {
 		t.Errorf("the menu offers %d", got)
 	}
 }
@@ -157,8 +158,9 @@ func TestWhatCameBeforeTimeRanOutIsShown(t *testing.T) {
 	agent := startAgent(t, map[string]any{"GET /owner/people": agentapi.People{Members: []agentapi.Person{bob}}})
 	s := owner.State()
 	a, look, _ := gathers(agent, s)
+	people := func() []agentapi.Person { return a.aroundNow().people }
 	look(t.Context())
-	if got := a.aroundNow().people; len(got) != 1 {
+	if got := people(); len(got) != 1 {
 		t.Fatalf("the menu has %+v", got)
 	}
 	agent.answer("GET /owner/people", agentapi.People{Members: []agentapi.Person{}})
@@ -168,7 +170,7 @@ func TestWhatCameBeforeTimeRanOutIsShown(t *testing.T) {
 	agent.answer("GET /owner/visitors", func(string) any { runOut(); return nil })
 	look(ctx)
 	look(t.Context())
-	if got := a.aroundNow().people; len(got) != 0 {
+	if got := people(); len(got) != 0 {
 		t.Errorf("the menu still has %+v", got)
 	}
 }

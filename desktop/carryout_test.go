@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
 )
@@ -37,7 +38,7 @@ func TestCarryOut(t *testing.T) {
 	} {
 		agent := startAgent(t, map[string]any{"POST /owner/apps/notes/approve": approved})
 		a := appOf(agent)
-		if _, err := a.carryOut(t.Context(), act); err != nil || !slices.Equal(agent.asked(), []string{want}) {
+		if _, err := a.does(t, act); err != nil || !slices.Equal(agent.asked(), []string{want}) {
 			t.Errorf("%s: the agent was asked to %q, %v", act.Verb, agent.asked(), err)
 		}
 	}
@@ -48,6 +49,12 @@ func appOf(a *fakeAgent, apps ...agentapi.OwnerApp) *app {
 	return &app{client: a.Client, state: owner.State(apps...), known: true, log: slog.New(slog.DiscardHandler)}
 }
 
+// does carries out what was clicked.
+func (a *app) does(t *testing.T, act verbs.Action) (notes.Note, error) {
+	t.Helper()
+	return a.carryOut(t.Context(), act)
+}
+
 var family = agentapi.Group{ID: "f1", Name: "Family", Apps: []string{"Notes"}, Until: map[string]time.Time{"Notes": owner.Noon}}
 
 // What a group was given or had taken away is undone as it was, with its end.
@@ -56,11 +63,11 @@ func TestGroupUndo(t *testing.T) {
 	until := owner.Noon.Add(time.Hour) // changed since the menu was made
 	agent := startAgent(t, map[string]any{"POST /owner/groups/f1/withdraw": agentapi.GroupChanged{OK: true, Until: &until}})
 	a := appOf(agent)
-	n, err := a.carryOut(t.Context(), verbs.OfGroup(family, "Notes"))
+	n, err := a.does(t, verbs.OfGroup(family, "Notes"))
 	if err != nil || n.Title != "Family can't open Notes any more" {
 		t.Fatalf("%+v, %v", n, err)
 	}
-	if n, err = a.carryOut(t.Context(), n.Buttons[0].Do); err != nil || n.Title != "Family may open Notes" || n.Buttons[0].Do.Verb != verbs.TakeGroup {
+	if n, err = a.does(t, n.Buttons[0].Do); err != nil || n.Title != "Family may open Notes" || n.Buttons[0].Do.Verb != verbs.TakeGroup {
 		t.Errorf("%+v, %v", n, err)
 	}
 	if asked := agent.asked(); len(asked) != 2 || asked[1] != `POST /owner/groups/f1/grant{"app":"Notes","until":"`+until.Format(time.RFC3339)+`"}` {
@@ -76,10 +83,10 @@ func TestApproved(t *testing.T) {
 	agent := startAgent(t, map[string]any{"POST /owner/apps/notes/approve": approved})
 	request := owner.Pending("notes", "Notes", 3000)
 	a := appOf(agent, request)
-	if n, err := a.carryOut(t.Context(), verbs.ApproveOf(request)); err != nil || n.Body != "notes.maya.localhost. Only you can open it." || n.Title != "Notes is on" {
+	if n, err := a.does(t, verbs.ApproveOf(request)); err != nil || n.Body != "notes.maya.localhost. Only you can open it." || n.Title != "Notes is on" {
 		t.Errorf("%+v, %v", n, err)
 	}
-	if n, err := a.carryOut(t.Context(), verbs.TodayOf(request)); err != nil || n.Title != "Notes is on until midnight" {
+	if n, err := a.does(t, verbs.TodayOf(request)); err != nil || n.Title != "Notes is on until midnight" {
 		t.Errorf("for today: %+v, %v", n, err)
 	}
 }
@@ -104,7 +111,7 @@ func TestProlongSaysWhatWasGiven(t *testing.T) {
 			return nil
 		}})
 		a := appOf(agent)
-		done, err := a.carryOut(t.Context(), act)
+		done, err := a.does(t, act)
 		if (err != nil) != (most == 0) {
 			t.Errorf("%d given: %v", most, err)
 		}
@@ -126,7 +133,7 @@ func TestUndoOfAYesLeavesEarlierInvitations(t *testing.T) {
 			want = append(want, `POST /owner/people/revoke{"accountId":"bob"}`)
 		}
 		act := verbs.Action{Verb: verbs.TakeBack, Person: "bob", Label: "bob@example.com", App: "Notes", Name: agentapi.PersonPending}
-		if _, err := a.carryOut(t.Context(), act); err != nil || !slices.Equal(agent.asked(), want) {
+		if _, err := a.does(t, act); err != nil || !slices.Equal(agent.asked(), want) {
 			t.Errorf("invited to %v: the agent was asked to %q, %v", left, agent.asked(), err)
 		}
 	}
@@ -145,7 +152,7 @@ func TestGiven(t *testing.T) {
 	} {
 		notes.Host = host
 		a := appOf(agent, owner.Live("wiki", "Wiki", 3001), notes)
-		n, err := a.carryOut(t.Context(), given)
+		n, err := a.does(t, given)
 		var offered []verbs.Action
 		for _, b := range n.Buttons {
 			offered = append(offered, b.Do)

@@ -32,23 +32,29 @@ func newService(t *testing.T, store kv.Store) *control.Service {
 	return programs.Got(control.New(control.Config{Store: store, Naming: naming, Mail: mail.NewOutbox(store, nil)}))(t)
 }
 
+// madeAdmin is an Admin, and what it was made of.
+type madeAdmin struct {
+	*Admin
+	cfg Config
+}
+
 // newAdmin is an Admin above a real store.
-func newAdmin(t *testing.T) *Admin {
+func newAdmin(t *testing.T) *madeAdmin {
 	t.Helper()
 	store := programs.Got(kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	service := newService(t, store)
-	a := programs.Got(New(Config{
+	cfg := Config{
 		Audit:    audit.New(audit.Config{Store: store}),
 		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Recovery: service.Recovery, Operators: service.Operators, Tokens: service.AdminTokens, Overview: service.Overview,
 		Store: store, Naming: naming, Outbox: mail.NewOutbox(store, nil), RootPEM: []byte("pem"),
 		Files: func() ([]archive.File, error) { return []archive.File{{Name: "root.pem", Data: []byte("pem")}}, nil },
-	}))(t)
-	return a
+	}
+	return &madeAdmin{programs.Got(New(cfg))(t), cfg}
 }
 
 // serve runs a on dir until the test ends, or stop is called.
-func serve(t *testing.T, a *Admin, dir string) (stop func()) {
+func serve(t *testing.T, a *madeAdmin, dir string) (stop func()) {
 	t.Helper()
 	s := programs.Got(a.Listen(dir))(t)
 	return programs.Run(t, s.Run)
@@ -57,7 +63,7 @@ func serve(t *testing.T, a *Admin, dir string) (stop func()) {
 // Over the socket and within the process the verbs are the same.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
-	clients(t, func(t *testing.T, a *Admin, c *Client) {
+	clients(t, func(t *testing.T, a *madeAdmin, c *Client) {
 		ctx := t.Context()
 		added, err := c.AddAccount(ctx, AddAccount{Email: "Anna@Example.net"})
 		if err != nil || !added.New || added.Email != "anna@example.net" || added.Computer != nil {
@@ -120,7 +126,7 @@ func TestVerbs(t *testing.T) {
 // nobody delivers that mail.
 func TestRecoverVerb(t *testing.T) {
 	t.Parallel()
-	clients(t, func(t *testing.T, a *Admin, c *Client) {
+	clients(t, func(t *testing.T, a *madeAdmin, c *Client) {
 		ctx := t.Context()
 		if _, err := c.RecoverAccount(ctx, "anna@example.net"); !control.IsRefusal(err, controlapi.CodeNotFound) {
 			t.Errorf("nobody: %v", err)
@@ -138,7 +144,7 @@ func TestRecoverVerb(t *testing.T) {
 		if mails := programs.Got(a.cfg.Outbox.List(ctx, 1))(t); mails[0].To != "anna@example.net" || len(mails[0].Links) != 1 {
 			t.Errorf("mailed: %+v", mails)
 		}
-		a.cfg.Recovery = nil
+		a.Admin.cfg.Recovery = nil
 		if _, err := c.RecoverAccount(ctx, "anna@example.net"); err == nil || !strings.Contains(err.Error(), "Start the control plane first") {
 			t.Errorf("without mail: %v", err)
 		}
@@ -147,7 +153,7 @@ func TestRecoverVerb(t *testing.T) {
 
 func TestSuspendVerbs(t *testing.T) {
 	t.Parallel()
-	clients(t, func(t *testing.T, _ *Admin, c *Client) {
+	clients(t, func(t *testing.T, _ *madeAdmin, c *Client) {
 		ctx := t.Context()
 		added := programs.Got(c.AddAccount(ctx, AddAccount{Email: "anna@example.net", Short: "anna"}))(t)
 		done, err := c.Suspend(ctx, Suspend{Kind: control.SuspendComputer, ID: "anna", Reason: "Complaint 2211"})
@@ -171,7 +177,7 @@ func TestSuspendVerbs(t *testing.T) {
 
 func TestOperatorVerbs(t *testing.T) {
 	t.Parallel()
-	clients(t, func(t *testing.T, _ *Admin, c *Client) {
+	clients(t, func(t *testing.T, _ *madeAdmin, c *Client) {
 		ctx := t.Context()
 		olga := programs.Got(c.AddOperator(ctx, "olga@porch.example"))(t)
 		if list := programs.Got(c.Operators(ctx))(t); olga.Email != "olga@porch.example" || len(list) != 1 || list[0] != olga {
@@ -189,7 +195,7 @@ func TestOperatorVerbs(t *testing.T) {
 // Each act is kept, refused or not, with no address; looking is not, but at what gives access.
 func TestActsAreKept(t *testing.T) {
 	t.Parallel()
-	clients(t, func(t *testing.T, _ *Admin, c *Client) {
+	clients(t, func(t *testing.T, _ *madeAdmin, c *Client) {
 		ctx := t.Context()
 		programs.Got(c.AddAccount(ctx, AddAccount{Email: "anna@example.net", Short: "anna"}))(t)
 		programs.Must(t, c.DisconnectComputer(ctx, "anna"))
@@ -322,7 +328,7 @@ func TestLeftovers(t *testing.T) {
 // The operator can end what an owner could end, and a whole account.
 func TestRemoving(t *testing.T) {
 	t.Parallel()
-	clients(t, func(t *testing.T, a *Admin, c *Client) {
+	clients(t, func(t *testing.T, a *madeAdmin, c *Client) {
 		ctx := t.Context()
 		add := func(email, short string) Added {
 			t.Helper()

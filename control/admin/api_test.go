@@ -18,7 +18,7 @@ import (
 )
 
 // asks makes a request of the API as a program does, and holds the answer to its document.
-func asks(t *testing.T, a *Admin, method, path, token, body string, header ...string) *httptest.ResponseRecorder {
+func asks(t *testing.T, a *madeAdmin, method, path, token, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -35,7 +35,7 @@ func asks(t *testing.T, a *Admin, method, path, token, body string, header ...st
 	return w
 }
 
-func token(t *testing.T, a *Admin, scopes ...control.TokenScope) AddedToken {
+func token(t *testing.T, a *madeAdmin, scopes ...control.TokenScope) AddedToken {
 	t.Helper()
 	c := a.Direct()
 	defer c.Close()
@@ -108,7 +108,7 @@ func TestAPIActs(t *testing.T) {
 	t.Parallel()
 	a := newAdmin(t)
 	now := time.Now()
-	a.cfg.Now = func() time.Time { return now }
+	a.Admin.cfg.Now = func() time.Time { return now }
 	program := token(t, a, control.ScopeRead, control.ScopeSuspend)
 	account := programs.Got(a.cfg.Accounts.Ensure(t.Context(), "lena@example.com"))(t)
 	w := asks(t, a, "POST", APIPath+"suspensions", program.Token, `{"kind":"account","id":"lena@example.com","reason":"Complaint 2211"}`)

@@ -12,7 +12,7 @@ import (
 )
 
 // clients are an Admin asked over its socket, and within the process.
-func clients(t *testing.T, test func(t *testing.T, a *Admin, c *Client)) {
+func clients(t *testing.T, test func(t *testing.T, a *madeAdmin, c *Client)) {
 	t.Helper()
 	t.Run("direct", func(t *testing.T) {
 		t.Parallel()
@@ -36,7 +36,7 @@ func clients(t *testing.T, test func(t *testing.T, a *Admin, c *Client)) {
 // the old one.
 func TestOAuthClients(t *testing.T) {
 	t.Parallel()
-	clients(t, func(t *testing.T, a *Admin, c *Client) {
+	clients(t, func(t *testing.T, a *madeAdmin, c *Client) {
 		ctx := t.Context()
 		if list, err := c.OAuthClients(ctx); err != nil || list == nil || len(list) != 0 {
 			t.Errorf("before any: %v %v", list, err)
@@ -138,7 +138,7 @@ func TestOAuthClientRefused(t *testing.T) {
 // A rotation is seen at once: the new key is made known, the old one signs on.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	clients(t, func(t *testing.T, a *Admin, c *Client) {
+	clients(t, func(t *testing.T, a *madeAdmin, c *Client) {
 		ctx := t.Context()
 		before, err := c.Keys(ctx)
 		if err != nil || len(before) != 1 || !before[0].Signs || before[0].PublicKey != a.cfg.Keys.Signing() {

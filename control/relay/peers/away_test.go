@@ -20,19 +20,20 @@ func TestLastKnownIsBounded(t *testing.T) {
 	now := &clock{now: time.Now()}
 	d := directoryOf(Config{}, "one", now.Now, nil)
 	d.nodes, d.seenAt = []nodeRow{{Node: "one"}, {Node: "two"}, {Node: "three"}}, now.Now()
+	held := func(host, node string) { d.heldBy(host, nodeRow{Node: node}) }
 	for i := range 100 {
-		d.heldBy(fmt.Sprintf("app%d.maya.localhost", i), nodeRow{Node: "two"})
+		held(fmt.Sprintf("app%d.maya.localhost", i), "two")
 	}
 	if len(d.last) != 1 {
 		t.Errorf("%d entries for one computer", len(d.last))
 	}
 	for i := range 2 * knownMost {
-		d.heldBy(fmt.Sprintf("n%d.localhost", i), nodeRow{Node: "two"})
+		held(fmt.Sprintf("n%d.localhost", i), "two")
 	}
 	if len(d.last) != knownMost {
 		t.Errorf("%d hosts are remembered", len(d.last))
 	}
-	d.heldBy("maya.localhost", nodeRow{Node: "three"})
+	held("maya.localhost", "three")
 	first := func() string {
 		if names, sure := d.lastKnown("notes.maya.localhost").named(); len(names) > 0 && !sure {
 			return names[0]
