@@ -44,6 +44,9 @@ const (
 	DomainDisagree    DomainWhy = "disagreement" // one resolver finds it, and one does not
 )
 
+// Astray says that the name leads to somebody else, who is sent what browsers keep for it.
+func (w DomainWhy) Astray() bool { return w == DomainOtherName || w == DomainPrivate }
+
 // DNSRecord is one that the owner makes where their domain is registered.
 type DNSRecord struct {
 	Type  string `json:"type"` // TXT or CNAME
@@ -72,6 +75,9 @@ type Domain struct {
 func (d Domain) Routed(now time.Time) bool {
 	return d.State == DomainProven || d.State != DomainWaiting && now.Before(d.Until)
 }
+
+// Astray says that all resolvers find it so: no session made there is good any more.
+func (d Domain) Astray() bool { return d.State == DomainGone && d.Why.Astray() }
 
 // Domains answers GET PathDomains, by name.
 type Domains struct {

@@ -59,8 +59,6 @@ type Wanted struct {
 type Found struct {
 	Verdict Verdict
 	Why     controlapi.DomainWhy
-	// Signed says that every answer was marked as checked by DNSSEC.
-	Signed bool
 	// CAA are the authorities that may give certificates for the name; nil for all.
 	CAA []string
 }
@@ -96,11 +94,10 @@ func (l *Looker) Look(ctx context.Context, w Wanted) Found {
 
 // together is what several resolvers say in one verdict.
 func together(said []Found) Found {
-	out := Found{Verdict: Unsure, Why: controlapi.DomainNoAnswer, Signed: len(said) > 0}
+	out := Found{Verdict: Unsure, Why: controlapi.DomainNoAnswer}
 	counts := map[Verdict]int{}
 	for _, s := range said {
 		counts[s.Verdict]++
-		out.Signed = out.Signed && s.Signed
 	}
 	first := func(v Verdict) controlapi.DomainWhy {
 		return said[slices.IndexFunc(said, func(s Found) bool { return s.Verdict == v })].Why
@@ -113,8 +110,8 @@ func together(said []Found) Found {
 		out.Why = controlapi.DomainDisagree
 	case counts[Elsewhere] > 0:
 		out.Verdict, out.Why = Elsewhere, first(Elsewhere)
-	default:
-		out.Verdict, out.Why = Gone, first(Gone)
+	default: // that it leads astray, all have to say
+		out.Verdict, out.Why = Gone, said[max(0, slices.IndexFunc(said, func(s Found) bool { return !s.Why.Astray() }))].Why
 	}
 	return out
 }
@@ -123,27 +120,26 @@ func together(said []Found) Found {
 type asker struct{ resolver string }
 
 func (a asker) look(ctx context.Context, w Wanted) Found {
-	signed := true
-	missing, err := a.text(ctx, w, &signed)
+	missing, err := a.text(ctx, w)
 	if err != nil {
 		return Found{Verdict: Unsure, Why: controlapi.DomainNoAnswer}
 	}
 	// Where it leads is asked all the same: to another computer is the end at once.
-	verdict, why, err := a.way(ctx, w, &signed)
+	verdict, why, err := a.way(ctx, w)
 	switch {
 	case err != nil:
 		return Found{Verdict: Unsure, Why: controlapi.DomainNoAnswer}
-	case verdict == Elsewhere:
+	case verdict == Elsewhere, why.Astray():
 	case missing != "":
 		verdict, why = Gone, missing
 	}
-	return Found{Verdict: verdict, Why: why, Signed: signed}
+	return Found{Verdict: verdict, Why: why}
 }
 
 // text says what is wrong with the record TXT; nothing where it is as wanted.
-func (a asker) text(ctx context.Context, w Wanted, signed *bool) (controlapi.DomainWhy, error) {
+func (a asker) text(ctx context.Context, w Wanted) (controlapi.DomainWhy, error) {
 	name := controlapi.DomainPrefix + w.Name
-	answer, err := a.ask(ctx, name, dns.TypeTXT, signed)
+	answer, err := a.ask(ctx, name, dns.TypeTXT)
 	if err != nil {
 		return "", err
 	}
@@ -162,15 +158,15 @@ func (a asker) text(ctx context.Context, w Wanted, signed *bool) (controlapi.Dom
 }
 
 // way follows a name to its end.
-func (a asker) way(ctx context.Context, w Wanted, signed *bool) (Verdict, controlapi.DomainWhy, error) {
+func (a asker) way(ctx context.Context, w Wanted) (Verdict, controlapi.DomainWhy, error) {
 	at := w.Name
 	for range maxLinks + 1 {
-		next, err := a.alias(ctx, at, signed)
+		next, err := a.alias(ctx, at)
 		switch {
 		case err != nil:
 			return "", "", err
 		case next == "":
-			return a.end(ctx, at, w, signed)
+			return a.end(ctx, at, w)
 		case next == w.Host:
 			return Proven, "", nil
 		case next == w.Root || strings.HasSuffix(next, "."+w.Root):
@@ -184,8 +180,8 @@ func (a asker) way(ctx context.Context, w Wanted, signed *bool) (Verdict, contro
 }
 
 // alias is where a name's record CNAME leads; nowhere without one.
-func (a asker) alias(ctx context.Context, name string, signed *bool) (string, error) {
-	answer, err := a.ask(ctx, name, dns.TypeCNAME, signed)
+func (a asker) alias(ctx context.Context, name string) (string, error) {
+	answer, err := a.ask(ctx, name, dns.TypeCNAME)
 	if err != nil {
 		return "", err
 	}
@@ -199,8 +195,8 @@ func (a asker) alias(ctx context.Context, name string, signed *bool) (string, er
 
 // end judges a name that has addresses of its own, as that of a zone must: each has to be
 // one of the app's host.
-func (a asker) end(ctx context.Context, at string, w Wanted, signed *bool) (Verdict, controlapi.DomainWhy, error) {
-	theirs, err := a.addresses(ctx, at, signed)
+func (a asker) end(ctx context.Context, at string, w Wanted) (Verdict, controlapi.DomainWhy, error) {
+	theirs, err := a.addresses(ctx, at)
 	if err != nil {
 		return "", "", err
 	}
@@ -210,7 +206,7 @@ func (a asker) end(ctx context.Context, at string, w Wanted, signed *bool) (Verd
 	if slices.ContainsFunc(theirs, func(addr netip.Addr) bool { return !publicnet.Has(addr) }) {
 		return Gone, controlapi.DomainPrivate, nil
 	}
-	ours, err := a.addresses(ctx, w.Host, signed)
+	ours, err := a.addresses(ctx, w.Host)
 	if err != nil {
 		return "", "", err
 	}
@@ -222,9 +218,9 @@ func (a asker) end(ctx context.Context, at string, w Wanted, signed *bool) (Verd
 	return Proven, "", nil
 }
 
-func (a asker) addresses(ctx context.Context, name string, signed *bool) (out []netip.Addr, err error) {
+func (a asker) addresses(ctx context.Context, name string) (out []netip.Addr, err error) {
 	for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
-		answer, err := a.ask(ctx, name, kind, signed)
+		answer, err := a.ask(ctx, name, kind)
 		if err != nil {
 			return nil, err
 		}
@@ -247,9 +243,8 @@ func (a asker) addresses(ctx context.Context, name string, signed *bool) (out []
 // authorities are those that the nearest record CAA on the way up allows (RFC 8659); nil
 // for all, also where nobody answers: the authority asks by itself.
 func (a asker) authorities(ctx context.Context, name string) []string {
-	var signed bool
 	for range maxClimb {
-		answer, err := a.ask(ctx, name, dns.TypeCAA, &signed)
+		answer, err := a.ask(ctx, name, dns.TypeCAA)
 		if err != nil {
 			return nil
 		}
@@ -296,11 +291,10 @@ var errFailure = errors.New("dnslook: the resolver answers with a failure")
 
 // ask puts one question, by TCP where the answer is long or got lost, and returns what is
 // answered; nothing where the name or the record does not exist.
-func (a asker) ask(ctx context.Context, name string, kind uint16, signed *bool) ([]dns.RR, error) {
+func (a asker) ask(ctx context.Context, name string, kind uint16) ([]dns.RR, error) {
 	m := new(dns.Msg)
 	m.SetQuestion(dns.Fqdn(name), kind)
 	m.SetEdns0(1232, false)
-	m.AuthenticatedData = true // asks to be told whether it was checked (RFC 6840, 5.7)
 	r, err := a.exchange(ctx, "udp", m)
 	if err != nil || r.Truncated {
 		r, err = a.exchange(ctx, "tcp", m)
@@ -311,7 +305,6 @@ func (a asker) ask(ctx context.Context, name string, kind uint16, signed *bool) 
 	case r.Truncated, r.Rcode != dns.RcodeSuccess && r.Rcode != dns.RcodeNameError:
 		return nil, errFailure
 	}
-	*signed = *signed && r.AuthenticatedData
 	if r.Rcode == dns.RcodeNameError {
 		return nil, nil
 	}

@@ -68,6 +68,7 @@ func TestVerdicts(t *testing.T) {
 		"TXT at the name itself":     {[]string{`notes.maya.test. 60 IN TXT "bits"`, relay}, Gone, controlapi.DomainNoText},
 		"nothing at the name":        {[]string{text}, Gone, controlapi.DomainNoName},
 		"a stranger":                 {[]string{text, "notes.maya.test. 60 IN CNAME evil.test.", "evil.test. 60 IN A 93.184.216.8", relay}, Gone, controlapi.DomainOtherName},
+		"a stranger, and no TXT":     {[]string{"notes.maya.test. 60 IN CNAME evil.test.", "evil.test. 60 IN A 93.184.216.8", relay}, Gone, controlapi.DomainOtherName},
 		"another app":                {[]string{text, "notes.maya.test. 60 IN CNAME photos.maya.porch.example."}, Gone, controlapi.DomainOtherName},
 		"the computer":               {[]string{text, "notes.maya.test. 60 IN CNAME maya.porch.example."}, Gone, controlapi.DomainOtherName},
 		"another computer":           {[]string{text, "notes.maya.test. 60 IN CNAME notes.anna.porch.example."}, Elsewhere, controlapi.DomainOtherOfOurs},
@@ -97,6 +98,7 @@ func TestNoVerdict(t *testing.T) {
 		"it lies that nothing is there":    {func(r *resolver.Resolver) { r.Drop("notes.maya.test", "_porchlight.notes.maya.test") }, controlapi.DomainDisagree},
 		"it lies that another computer is": {func(r *resolver.Resolver) { r.Put("notes.maya.test. 60 IN CNAME notes.anna.porch.example.") }, controlapi.DomainDisagree},
 		"it fails, as for a forged record": {func(r *resolver.Resolver) { r.Fail(dns.RcodeServerFailure) }, controlapi.DomainNoAnswer},
+		"it is silent":                     {func(r *resolver.Resolver) { r.Silence(true) }, controlapi.DomainNoAnswer},
 		"it refuses":                       {func(r *resolver.Resolver) { r.Fail(dns.RcodeRefused) }, controlapi.DomainNoAnswer},
 		"it is away":                       {func(r *resolver.Resolver) { r.Close() }, controlapi.DomainNoAnswer},
 	} {
@@ -111,6 +113,12 @@ func TestNoVerdict(t *testing.T) {
 	}
 	if got := together([]Found{{Verdict: Proven}}); got.Verdict != Unsure {
 		t.Errorf("one alone says %+v", got)
+	}
+	stray, none := Found{Verdict: Gone, Why: controlapi.DomainOtherName}, Found{Verdict: Gone, Why: controlapi.DomainNoName}
+	for _, said := range [][]Found{{stray, none}, {none, stray}} {
+		if got := together(said); got.Verdict != Gone || got.Why != none.Why {
+			t.Errorf("one alone says that it leads to a stranger: %+v", got)
+		}
 	}
 }
 

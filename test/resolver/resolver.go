@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/miekg/dns"
 )
@@ -20,6 +21,9 @@ type Resolver struct {
 	rcode   int                 // of every answer, unless it is dns.RcodeSuccess
 	silent  bool
 	asked   int
+	slow    time.Duration
+	under   int // questions under way
+	most    int // of them at a time
 }
 
 // New begins to answer.
@@ -105,11 +109,27 @@ func (r *Resolver) Asked() int {
 	return r.asked
 }
 
+// Slow has it take so long over each answer.
+func (r *Resolver) Slow(by time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.slow = by
+}
+
+// Most is how many questions were under way at a time.
+func (r *Resolver) Most() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.most
+}
+
 // ServeDNS implements dns.Handler.
 func (r *Resolver) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	r.mu.Lock()
 	r.asked++
-	silent := r.silent
+	r.under++
+	r.most = max(r.most, r.under)
+	silent, slow := r.silent, r.slow
 	m := new(dns.Msg)
 	m.SetReply(q)
 	m.RecursionAvailable = true
@@ -117,6 +137,8 @@ func (r *Resolver) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 		r.answer(m, strings.ToLower(q.Question[0].Name), q.Question[0].Qtype)
 	}
 	r.mu.Unlock()
+	time.Sleep(slow)
+	r.done() // before anybody hears of it
 	if silent {
 		return
 	}
@@ -128,6 +150,12 @@ func (r *Resolver) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 		m.Truncate(size)
 	}
 	_ = w.WriteMsg(m)
+}
+
+func (r *Resolver) done() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.under--
 }
 
 // answer follows aliases, 16 at most, as resolvers do. mu is held.
