@@ -47,7 +47,8 @@ type domain struct {
 	CAA   []string               `json:"caa,omitzero"`
 	Next  time.Time              `json:"next"` // when it is looked at again
 	Tries int                    `json:"tries,omitempty"`
-	Held  time.Time              `json:"held,omitzero"` // see controlapi.Domain
+	Held  time.Time              `json:"held,omitzero"`  // see controlapi.Domain
+	Found time.Time              `json:"found,omitzero"` // when its records were found last
 }
 
 // domainHolder says whose a name is.
@@ -67,6 +68,8 @@ const (
 	// goneFor and unsureFor are how long a name is routed after its records were last found.
 	goneFor   = 24 * time.Hour
 	unsureFor = 7 * 24 * time.Hour
+	// overdueFor is how long a proven one is routed whose next look does not come.
+	overdueFor = 24 * time.Hour
 	// lookDaily is how often a proven name is looked at, lookAgain one in trouble.
 	lookDaily = 24 * time.Hour
 	lookAgain = time.Hour
@@ -76,6 +79,14 @@ const (
 	// for controlapi.DomainPrefix.
 	maxOwnName = 200
 )
+
+// ends is when visitors stop being brought unless it is looked at before: zero where none are.
+func (d domain) ends() time.Time {
+	if d.State == controlapi.DomainProven {
+		return d.Found.Add(lookDaily + overdueFor)
+	}
+	return d.until()
+}
 
 // until is when a domain that is not proven stops being routed.
 func (d domain) until() time.Time {
@@ -90,7 +101,7 @@ func (d domain) until() time.Time {
 
 // routed says whether visitors of the name are brought to its computer.
 func (d domain) routed(now time.Time) bool {
-	return d.State == controlapi.DomainProven || d.State != controlapi.DomainWaiting && now.Before(d.until())
+	return d.State != controlapi.DomainWaiting && now.Before(d.ends())
 }
 
 // next is a domain after a look: the one place that decides its state.
@@ -99,7 +110,7 @@ func (d domain) next(found dnslook.Found, now time.Time) domain {
 	d.Why, d.CAA, d.Tries = found.Why, found.CAA, was.Tries+1
 	switch {
 	case found.Verdict == dnslook.Proven:
-		d.State, d.Since, d.Tries = controlapi.DomainProven, time.Time{}, 0
+		d.State, d.Since, d.Found, d.Tries = controlapi.DomainProven, time.Time{}, now, 0
 		if !was.routed(now) {
 			d.Held = now
 		}
@@ -109,6 +120,9 @@ func (d domain) next(found dnslook.Found, now time.Time) domain {
 		d.State, d.Since = controlapi.DomainGone, now
 	case found.Verdict == dnslook.Unsure && was.State == controlapi.DomainProven:
 		d.State, d.Since = controlapi.DomainUnsure, now
+	}
+	if found.Verdict == dnslook.Gone && found.Why.Astray() && !was.Why.Astray() {
+		d.Held = now // somebody else's, for as long as it may be
 	}
 	switch d.State {
 	case controlapi.DomainProven:
@@ -263,7 +277,7 @@ func (s *Domains) Add(ctx context.Context, computerID string, add controlapi.Add
 		}
 		d := domain{Name: name, AppID: add.AppID, Bits: bits, State: controlapi.DomainWaiting, Next: tx.now}
 		tx.putDomains(computerID, all, append(slices.Clone(all), d))
-		tx.note("domain-added", c.OwnerID, c.ID)
+		tx.note("domain-added", c.OwnerID, name+" at "+c.ID)
 		return s.wireDomain(c, d, apps), nil
 	})
 	if err == nil {
@@ -297,7 +311,7 @@ func (s *Domains) Remove(ctx context.Context, computerID string, named controlap
 		}
 		c, _ := get[computer](tx, keyComputer(computerID))
 		tx.putDomains(computerID, all, slices.Delete(slices.Clone(all), i, i+1))
-		tx.note("domain-removed", c.OwnerID, c.ID)
+		tx.note("domain-removed", c.OwnerID, name+" at "+c.ID)
 		return nil
 	})
 }
@@ -354,6 +368,9 @@ func (t *txn) takeDomain(computerID, name string) {
 	if i := domainOf(all, name); i >= 0 {
 		lost := slices.Clone(all)
 		lost[i].State, lost[i].Since, lost[i].Why = controlapi.DomainWaiting, time.Time{}, controlapi.DomainOtherOfOurs
+		lost[i].Next, lost[i].Tries = t.now.Add(firstLook), 0
+		loser, _ := get[computer](t, keyComputer(holder.ComputerID))
+		t.note("domain-ended", loser.OwnerID, name+" at "+loser.ID)
 		t.putDomains(holder.ComputerID, all, lost)
 	}
 }

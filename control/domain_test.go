@@ -283,6 +283,17 @@ func TestADomainIsHeldSince(t *testing.T) {
 	if got := b.look(maya, ownName).Held; !got.Equal(first) {
 		t.Errorf("records that were away for a moment: held since %v, want %v", got, first)
 	}
+	z.both(func(r *resolver.Resolver) { r.Put(ownName + ". 60 IN A 93.184.216.8") })
+	b.look(maya, ownName)
+	b.clock.Add(time.Minute)
+	z.both(func(r *resolver.Resolver) { r.Drop(ownName) })
+	b.look(maya, ownName)
+	z.put(d)
+	astray := b.look(maya, ownName)
+	if astray.State != controlapi.DomainProven || !astray.Held.After(first) {
+		t.Errorf("back from a stranger: %+v", astray)
+	}
+	first = astray.Held
 	z.both(func(r *resolver.Resolver) { r.Put(ownName + ". 60 IN CNAME notes.anna.porch.example.") })
 	z.put(b.claim(anna, ownName))
 	b.look(anna, ownName)
@@ -455,12 +466,13 @@ func TestDomainNext(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	states := map[string]domain{
-		"waiting": {State: controlapi.DomainWaiting}, "proven": {State: controlapi.DomainProven},
-		"gone": {State: controlapi.DomainGone, Since: now.Add(-time.Hour)}, "gone over": {State: controlapi.DomainGone, Since: now.Add(-goneFor)},
+		"waiting": {State: controlapi.DomainWaiting}, "proven": {State: controlapi.DomainProven, Found: now.Add(-lookDaily)},
+		"overdue": {State: controlapi.DomainProven, Found: now.Add(-lookDaily - overdueFor)},
+		"gone":    {State: controlapi.DomainGone, Since: now.Add(-time.Hour)}, "gone over": {State: controlapi.DomainGone, Since: now.Add(-goneFor)},
 		"unsure": {State: controlapi.DomainUnsure, Since: now.Add(-time.Hour)}, "unsure over": {State: controlapi.DomainUnsure, Since: now.Add(-unsureFor)},
 	}
 	want := map[string][4]controlapi.DomainState{ // by Proven, Gone, Elsewhere, Unsure
-		"waiting": {"proven", "waiting", "waiting", "waiting"}, "proven": {"proven", "gone", "waiting", "unsure"},
+		"waiting": {"proven", "waiting", "waiting", "waiting"}, "proven": {"proven", "gone", "waiting", "unsure"}, "overdue": {"proven", "waiting", "waiting", "waiting"},
 		"gone": {"proven", "gone", "waiting", "gone"}, "gone over": {"proven", "waiting", "waiting", "waiting"},
 		"unsure": {"proven", "gone", "waiting", "unsure"}, "unsure over": {"proven", "waiting", "waiting", "waiting"},
 	}

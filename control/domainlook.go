@@ -60,10 +60,10 @@ func (s *Domains) lookAtDue(ctx context.Context) error {
 		if err != nil || len(due) == 0 {
 			return err
 		}
-		g, each := errgroup.WithContext(ctx)
+		var g errgroup.Group // one that fails ends no other
 		g.SetLimit(looksAtOnce)
 		for _, d := range due {
-			g.Go(func() error { return s.carryOut(each, d) })
+			g.Go(func() error { return s.carryOut(ctx, d) })
 		}
 		if err := g.Wait(); err != nil || len(due) < looksBatch {
 			return err
@@ -195,9 +195,9 @@ func (s *Domains) looked(ctx context.Context, computerID string, asked question,
 		after[i] = all[i].next(found, tx.now)
 		switch was, is := all[i].State, after[i].State; {
 		case was != is && is == controlapi.DomainProven:
-			tx.note("domain-proven", c.OwnerID, c.ID)
+			tx.note("domain-proven", c.OwnerID, before.Name+" at "+c.ID)
 		case was != is && is == controlapi.DomainWaiting:
-			tx.note("domain-ended", c.OwnerID, c.ID)
+			tx.note("domain-ended", c.OwnerID, before.Name+" at "+c.ID)
 		}
 		if sameToAgent(all[i], after[i]) {
 			tx.putUntold(computerID, all, after, i)
@@ -210,7 +210,7 @@ func (s *Domains) looked(ctx context.Context, computerID string, asked question,
 
 // sameToAgent says whether two states of a domain look the same to its agent.
 func sameToAgent(a, b domain) bool {
-	return a.State == b.State && a.Since.Equal(b.Since) && a.Why == b.Why && slices.Equal(a.CAA, b.CAA) && (a.CAA == nil) == (b.CAA == nil)
+	return a.State == b.State && a.Since.Equal(b.Since) && a.Held.Equal(b.Held) && a.Why == b.Why && slices.Equal(a.CAA, b.CAA) && (a.CAA == nil) == (b.CAA == nil)
 }
 
 // Look carries out POST PathDomainsLook: before each certificate, and when the owner asks.

@@ -23,7 +23,7 @@ const (
 	routeStale = 10 * time.Minute
 	// routeWithin bounds a look that a stranger causes by naming a host.
 	routeWithin = time.Second
-	// maxRoutes are remembered, and maxRouteLooks under way at once.
+	// maxRoutes are remembered of either kind, and maxRouteLooks under way at once.
 	maxRoutes     = 8192
 	maxRouteLooks = 64
 )
@@ -38,10 +38,13 @@ type DomainRoute struct {
 	Proven bool
 }
 
+// domainRoutes keeps names that lead nowhere by themselves: anybody may name as many as they
+// like, and none of them takes the place of one that leads somewhere.
 type domainRoutes struct {
-	mu    sync.Mutex
-	known map[string]knownRoute // guarded by mu
-	looks int                   // under way; guarded by mu
+	mu      sync.Mutex
+	known   map[string]knownRoute // guarded by mu, as is what follows
+	nowhere map[string]knownRoute
+	looks   int // under way
 }
 
 type knownRoute struct {
@@ -142,7 +145,7 @@ func (s *core) routeEnds(tx *txn, name string) time.Time {
 	holder, _ := get[domainHolder](tx, keyDomain(name))
 	all, _ := get[[]domain](tx, keyComputerDomains(holder.ComputerID))
 	if i := domainOf(all, name); i >= 0 {
-		return all[i].until()
+		return all[i].ends()
 	}
 	return time.Time{}
 }
@@ -150,7 +153,10 @@ func (s *core) routeEnds(tx *txn, name string) time.Time {
 func (r *domainRoutes) find(name string) (knownRoute, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k, found := r.known[name]
+	if k, found := r.known[name]; found {
+		return k, true
+	}
+	k, found := r.nowhere[name]
 	return k, found
 }
 
@@ -159,22 +165,28 @@ func (r *domainRoutes) forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, name)
+	delete(r.nowhere, name)
 }
 
-// keep remembers a route, and forgets any others where there are too many.
+// keep remembers a route, and forgets any others of its kind where there are too many.
 func (r *domainRoutes) keep(name string, k knownRoute) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.known == nil {
-		r.known = map[string]knownRoute{}
+	into, from := &r.known, r.nowhere
+	if k.Host == "" {
+		into, from = &r.nowhere, r.known
 	}
-	for other := range r.known {
-		if len(r.known) < maxRoutes {
+	delete(from, name)
+	if *into == nil {
+		*into = map[string]knownRoute{}
+	}
+	for other := range *into {
+		if len(*into) < maxRoutes {
 			break
 		}
-		delete(r.known, other)
+		delete(*into, other)
 	}
-	r.known[name] = k
+	(*into)[name] = k
 }
 
 func (r *domainRoutes) begin() bool {

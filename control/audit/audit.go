@@ -51,7 +51,7 @@ type Event struct {
 	Kind string // as "sign-in"
 	By   string // id of the account that did it, or a name such as "command-line"; "" for On itself
 	On   string // id of the account, computer or client that it is about
-	What string // more of it: no secret, no address
+	What string // more of it: no secret, no address of a person
 }
 
 // Row is an event in its chain.
