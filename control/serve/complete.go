@@ -142,6 +142,7 @@ func (c *Config) completeResolvers() error {
 		if addr, plain := netip.ParseAddr(resolver); plain == nil {
 			at, err = netip.AddrPortFrom(addr, 53), nil
 		}
+		at = netip.AddrPortFrom(at.Addr().Unmap(), at.Port()) // one may be written in two ways
 		if err != nil || slices.Contains(c.Resolvers, at.String()) {
 			return fmt.Errorf("%q is not one more IP address of a resolver, like 9.9.9.9 or 127.0.0.1:5353 (--resolver)", resolver)
 		}

@@ -268,3 +268,16 @@ func TestPeersNeedWhatOthersCanReach(t *testing.T) {
 		}
 	}
 }
+
+// Weakness: one resolver written in two ways counts as two, and alone proves whose a name is.
+// Checked: however it is written, it is one.
+func TestAResolverCountsOnce(t *testing.T) {
+	t.Parallel()
+	for _, again := range []string{"9.9.9.9", "9.9.9.9:53", "::ffff:9.9.9.9", "[::ffff:909:909]:53"} {
+		if c := (Config{Resolvers: []string{"9.9.9.9", again}}); c.completeResolvers() == nil {
+			t.Errorf("%s is taken for another: %v", again, c.Resolvers)
+		}
+	}
+	c := Config{Resolvers: []string{"9.9.9.9", "9.9.9.9:5353"}}
+	programs.Must(t, c.completeResolvers())
+}
