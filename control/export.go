@@ -31,6 +31,7 @@ type ExportedComputer struct {
 	CreatedAt time.Time           `json:"createdAt"`
 	LastSeen  time.Time           `json:"lastSeenAt,omitzero"`
 	People    []controlapi.Person `json:"people"`
+	Domains   []controlapi.Domain `json:"ownDomains"`
 	Carried   []UsageDay          `json:"carried"`
 }
 
@@ -119,7 +120,7 @@ func (s *core) exportComputer(tx *txn, out *Export, account Account, computerID 
 		return
 	}
 	if c.OwnerID == account.ID {
-		own := ExportedComputer{Address: s.computer(c).URL, Machine: c.Machine, Platform: c.Platform, CreatedAt: c.CreatedAt, People: []controlapi.Person{}, Carried: tx.usage(c.ID)}
+		own := ExportedComputer{Address: s.computer(c).URL, Machine: c.Machine, Platform: c.Platform, CreatedAt: c.CreatedAt, People: []controlapi.Person{}, Domains: s.wireDomains(tx, c), Carried: tx.usage(c.ID)}
 		own.LastSeen, _ = get[time.Time](tx, keyComputerSeen(c.ID))
 		for _, other := range each[person](tx, keyPersons(c.ID)) {
 			own.People = append(own.People, other.wire(tx.now))

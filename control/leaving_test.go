@@ -97,12 +97,22 @@ func TestExport(t *testing.T) {
 	b.joined(other.Computer.ID, "eve@example.com", "app1")
 	b.joined(e.Computer.ID, "carl@example.com", "app1")
 	b.passkey(maya)
+	programs.Must(t, b.update(t.Context(), func(tx *txn) error {
+		tx.putDomains(e.Computer.ID, nil, []domain{{Name: ownName, AppID: "app1", Bits: "b", State: controlapi.DomainProven}})
+		return nil
+	}))
 	session := b.signedIn(maya, controlapi.ProofPasskey)
 	made := ok[MadePassword](t)(b.Passwords.Make(t.Context(), session, NewPassword{Computer: "maya", AppID: "app1", Name: "calendar", Form: b.Passwords.NewForm()}))
 	all := ok[Export](t)(b.Accounts.Export(t.Context(), session))
 	if all.Email != e.Email || len(all.Computers) != 1 || len(all.Computers[0].People) != 2 || len(all.Shared) != 1 || len(all.Passkeys) != 1 ||
 		len(all.Passwords) != 1 || all.Passwords[0].Name != "calendar" || len(all.Sessions) != 3 || all.Sessions[0].Address != home.String() {
 		t.Errorf("%+v", all)
+	}
+	if d := all.Computers[0].Domains; len(d) != 1 || d[0].Name != ownName || d[0].AppID != "app1" {
+		t.Errorf("own domains: %+v", d)
+	}
+	if d := ok[ComputerDetail](t)(b.Overview.Computer(t.Context(), "maya")).Domains; len(d) != 1 || d[0] != (ListedDomain{ownName, controlapi.DomainProven}) {
+		t.Errorf("operators see own domains %+v", d)
 	}
 	if len(all.Shared[0].Apps) != 1 || all.Shared[0].Owner != "tomas@example.com" {
 		t.Errorf("shared: %+v", all.Shared)

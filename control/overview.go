@@ -257,12 +257,19 @@ type ComputerDetail struct {
 	On   bool      `json:"on"`
 	Seen time.Time `json:"seen,omitzero"` // when its agent was here last, of one that is not on
 	// People is how many may reach it or are invited, counted to 1,000.
-	People int `json:"people"`
+	People  int            `json:"people"`
+	Domains []ListedDomain `json:"ownDomains"`
 	// Suspension is its own, where there is one.
 	Suspension *Suspension `json:"suspension,omitempty"`
 	Usage      []UsageDay  `json:"usage"` // newest first, days without a visit left out
 	// Certificate is what it shows a visitor now; nil where it is away, or nothing is known.
 	Certificate *Certificate `json:"certificate,omitempty"`
+}
+
+// ListedDomain is an own domain of a computer's, without the app that it leads to.
+type ListedDomain struct {
+	Name  string                 `json:"name"`
+	State controlapi.DomainState `json:"state"`
 }
 
 // Certificate is one that a computer shows for its root host.
@@ -296,6 +303,11 @@ func (s *Overview) Computer(ctx context.Context, idOrName string) (ComputerDetai
 			}
 		}
 		d.Seen, _ = get[time.Time](tx, keyComputerSeen(c.ID))
+		d.Domains = []ListedDomain{}
+		owned, _ := get[[]domain](tx, keyComputerDomains(c.ID))
+		for _, one := range owned {
+			d.Domains = append(d.Domains, ListedDomain{one.Name, one.State})
+		}
 		return d, nil
 	})
 	if err != nil {

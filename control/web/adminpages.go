@@ -89,6 +89,9 @@ func (h *handler) adminComputer(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	t.Facts = []adminFact{{l.Say("Owner"), c.Owner}, {l.Say("People"), l.Count(c.People, "%d", "%d")}, {l.Say("Since"), day(l, c.CreatedAt)}}
+	if len(c.Domains) > 0 {
+		t.Facts = append(t.Facts, adminFact{l.Say("Own domains"), l.And(domainNames(c.Domains)...)})
+	}
 	if c.Certificate != nil {
 		t.Facts = append(t.Facts, adminFact{l.Say("Certificate"), l.Say("%[1]s, until %[2]s", c.Certificate.Issuer, day(l, c.Certificate.Ends))})
 		if c.Certificate.Problem != "" {
@@ -97,6 +100,13 @@ func (h *handler) adminComputer(w http.ResponseWriter, r *http.Request) error {
 	}
 	t.Facts = append(t.Facts, adminFact{l.Say("Id"), c.ID})
 	return h.showAdmin(w, r, http.StatusOK, "admin-thing", pathAdmin+"/computers", page{Title: hostOf(c.URL)}, func(p *adminPage) { p.Thing = &t })
+}
+
+func domainNames(all []control.ListedDomain) (names []string) {
+	for _, d := range all {
+		names = append(names, d.Name)
+	}
+	return names
 }
 
 // adminNodes are the nodes, and what the one that answers is bounded by.

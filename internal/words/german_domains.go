@@ -5,6 +5,8 @@ var germanDomains = map[string]string{
 	"Added an own domain":   "Hat eine eigene Domain hinzugefügt",
 	"Removed an own domain": "Hat eine eigene Domain entfernt",
 	"Proved an own domain":  "Hat eine eigene Domain belegt",
+	"Own domains":           "Eigene Domains",
+	"Own domain…":           "Eigene Domain…",
 	"Lost an own domain":    "Hat eine eigene Domain verloren",
 
 	"This server offers no own domains: it was not told which resolvers to ask.":                                                                    "Dieser Server bietet keine eigenen Domains: Ihm wurde nicht gesagt, welche Resolver er fragen soll.",

@@ -171,6 +171,9 @@ func computerShowCommand(term terminal) *cobra.Command {
 			}
 		}
 		fmt.Fprintf(term.out, "People: %d.\n", c.People)
+		for _, d := range c.Domains {
+			fmt.Fprintf(term.out, "Own domain: %s, %s.\n", d.Name, d.State)
+		}
 		if len(c.Usage) > 0 {
 			_ = commandline.PrintTable(term.out, usageHeader, usageRows(c.Usage))
 		}
