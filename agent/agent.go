@@ -217,6 +217,9 @@ func (a *Agent) makePeople() (err error) {
 		Language:    a.settings.Language,
 		OwnClients:  a.cfg.OwnClients,
 	}
+	if a.cfg.ACME != nil {
+		cfg.Authority = certs.CAAName(a.cfg.ACME.Directory)
+	}
 	switch {
 	case a.local():
 		cfg.NoDomains = words.Of("A domain of your own needs a server: what leads to this computer alone, nobody elsewhere can open.")
@@ -268,6 +271,7 @@ func (a *Agent) makeProxy() error {
 		Local:    a.local(),
 		Public:   a.publicSince,
 		List:     a.apps.List,
+		ByID:     a.apps.ByID,
 
 		DisplayName: a.displayName,
 		TellOff:     a.tellsOff,

@@ -23,6 +23,16 @@ func (a *Access) OwnDomain(name string) (controlapi.Domain, bool) {
 	return d, found && d.Routed(now)
 }
 
+// TakesTokens says whether access tokens are taken at a name: at an own domain not once its
+// records are told to be gone. An empty name is one of the computer's.
+func (a *Access) TakesTokens(own string) bool {
+	if own == "" {
+		return true
+	}
+	d, found := a.OwnDomain(own)
+	return found && d.State != controlapi.DomainGone
+}
+
 // endLostDomains ends the sessions made at own domains that are not those of their apps any
 // more, or were not for a while of which this computer heard nothing.
 func (a *Access) endLostDomains(before, after *state) (closed int) {
@@ -40,11 +50,11 @@ func (a *Access) endLostDomains(before, after *state) (closed int) {
 	return closed + a.live.close(func(c *Open) bool { return over(c.id.Own, c.app) })
 }
 
-// holds says whether a name is an own domain of an app that visitors are brought to, as
-// far as the last snapshot says it.
+// holds says whether a name is an own domain of an app that visitors are brought to, and
+// nobody else is sent what browsers keep for it, as far as the last snapshot says it.
 func (st *state) holds(name, appID string) bool {
 	d, found := st.domains[name]
-	return found && d.AppID == appID && d.State != controlapi.DomainWaiting
+	return found && d.AppID == appID && d.State != controlapi.DomainWaiting && !d.Astray()
 }
 
 // AwaitDomain returns once a snapshot has an own domain of a name, or has none; or when ctx

@@ -22,6 +22,9 @@ func TestSessionsEndWithTheirDomain(t *testing.T) {
 	}{
 		"it stays":               {[]controlapi.Domain{proven}, false},
 		"it is gone for a day":   {[]controlapi.Domain{{Name: name, AppID: notes, State: controlapi.DomainGone, Until: time.Now().Add(time.Hour)}}, false},
+		"its TXT is gone":        {[]controlapi.Domain{{Name: name, AppID: notes, State: controlapi.DomainGone, Why: controlapi.DomainNoText, Until: time.Now().Add(time.Hour)}}, false},
+		"it leads to a stranger": {[]controlapi.Domain{{Name: name, AppID: notes, State: controlapi.DomainGone, Why: controlapi.DomainOtherName, Until: time.Now().Add(time.Hour)}}, true},
+		"it leads to 10.0.0.1":   {[]controlapi.Domain{{Name: name, AppID: notes, State: controlapi.DomainGone, Why: controlapi.DomainPrivate, Until: time.Now().Add(time.Hour)}}, true},
 		"it is removed":          {nil, true},
 		"it was not for a while": {[]controlapi.Domain{{Name: name, AppID: notes, State: controlapi.DomainProven, Held: time.Now().Add(time.Hour)}}, true},
 		"it waits":               {[]controlapi.Domain{{Name: name, AppID: notes, State: controlapi.DomainWaiting}}, true},

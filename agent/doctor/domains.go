@@ -11,7 +11,11 @@ import (
 func Domains(all []agentapi.OwnDomain) (found []Finding) {
 	for _, d := range all {
 		if d.State == agentapi.DomainProven {
-			found = append(found, Said(d.Name, fine, words.Of("%[1]s leads to your app %[2]s.", d.Name, d.App), ""))
+			f := Said(d.Name, fine, words.Of("%[1]s leads to your app %[2]s.", d.Name, d.App), "")
+			if len(d.Words) > 0 {
+				f = Said(d.Name, wrong, d.Words[0], "")
+			}
+			found = append(found, f)
 			continue
 		}
 		f := Said(d.Name, wrong, words.Of("The records of %s were found, and are not found any more.", d.Name), "")

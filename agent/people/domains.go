@@ -45,7 +45,11 @@ func (p *People) shownDomain(d controlapi.Domain) agentapi.OwnDomain {
 	if !d.Until.IsZero() {
 		out.Until = &d.Until
 	}
-	if why := domainProblem(d); !why.IsZero() {
+	why := domainProblem(d)
+	if err := forbidden(d, p.cfg.Authority); why.IsZero() && err != nil {
+		why = words.InWords(err)
+	}
+	if !why.IsZero() {
 		out.Problem, out.Words = why.String(), words.Text{why}
 	}
 	return out
@@ -137,6 +141,15 @@ func (p *People) RemoveDomain(ctx context.Context, name string) (agentapi.Done, 
 	return agentapi.Done{OK: true}, nil
 }
 
+// forbidden says that the DNS of a domain lets an authority give no certificates; nothing of
+// one that is not known, which says so itself.
+func forbidden(d controlapi.Domain, authority string) error {
+	if authority == "" || d.CAA == nil || slices.Contains(d.CAA, authority) {
+		return nil
+	}
+	return words.Errorf("The DNS of %[1]s does not let %[2]s give certificates. Where the domain is registered, add: %[1]s CAA 0 issue %[3]q", d.Name, authority, authority)
+}
+
 // MayOrder refuses a certificate for an own domain that is not proven at this moment, or
 // whose DNS forbids it to the authority, by the name that records CAA know that by; empty
 // for one that is not known.
@@ -150,8 +163,6 @@ func (p *People) MayOrder(ctx context.Context, name, authority string) error {
 		return words.Errorf("The records of %s could not be looked up.", name)
 	case d.State != controlapi.DomainProven:
 		return words.Errorf("%s is not proven right now: its records have to be found first.", name)
-	case authority != "" && d.CAA != nil && !slices.Contains(d.CAA, authority):
-		return words.Errorf("The DNS of %[1]s does not let %[2]s give certificates. Where the domain is registered, add: %[1]s CAA 0 issue %[3]q", name, authority, authority)
 	}
-	return nil
+	return forbidden(d, authority)
 }

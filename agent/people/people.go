@@ -72,6 +72,9 @@ type Config struct {
 	NoControl words.Sentence
 	// NoDomains says why this computer has no own domains; zero where it may have some.
 	NoDomains words.Sentence
+	// Authority is what records CAA call who gives this computer's certificates; empty where
+	// that is not known.
+	Authority string
 	Apps      *engine.Apps
 	Access    *access.Access
 	Activity  *activity.Log

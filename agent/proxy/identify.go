@@ -65,6 +65,9 @@ func (p *Proxy) byToken(r *http.Request, vhost *virtualHost) (id access.Identity
 	case err != nil:
 		p.log.Debug("an access token was refused", "app", vhost.app.Name, "err", err)
 		return access.Identity{}, true, invalidToken(r, vhost)
+	case present && !p.config.Access.TakesTokens(vhost.own):
+		p.log.Debug("an access token came to an own domain that is not proven", "app", vhost.app.Name)
+		return access.Identity{}, true, invalidToken(r, vhost)
 	case present && !p.config.Access.GrantOpens(r.Context(), id.GrantID, vhost.app.ID):
 		p.log.Debug("an access token is for another app", "app", vhost.app.Name)
 		a = invalidToken(r, vhost)

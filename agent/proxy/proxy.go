@@ -78,6 +78,8 @@ type Config struct {
 	TellOff func() bool
 	// List returns all apps, for the launcher; nil: the launcher lists none.
 	List func() []engine.App
+	// ByID finds an app that an own domain leads to; nil: none leads anywhere.
+	ByID func(id string) (engine.App, bool)
 	// Bearer authenticates by access token; nil: only cookies do.
 	Bearer Authenticator
 	// Senders find out what named senders signed; nil: there are none.

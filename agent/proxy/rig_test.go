@@ -105,6 +105,7 @@ type rig struct {
 	grantApps map[string][]string
 	keys      []string // PEM
 	passwords []controlapi.AppPassword
+	domains   []controlapi.Domain
 	onLookup  func() // called before each, while nothing is locked; nil for not
 }
 
@@ -135,6 +136,7 @@ func newRigBy(t testing.TB, way string, options ...func(*proxy.Config)) *rig {
 		Apps: r, Access: r.access, Activity: r.activity, Now: r.now,
 		Root:     func() engine.Root { return engine.Root{Name: "maya", Host: rootHost} },
 		AuthURL:  func() string { return authURL },
+		ByID:     r.byID,
 		Redeem:   r.redeem,
 		TLS:      &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate},
 		Instance: instance,
@@ -192,6 +194,8 @@ func (r *rig) Lookup(name string) (engine.App, bool) {
 	return app, ok
 }
 
+func (r *rig) byID(id string) (engine.App, bool) { return r.Lookup(strings.TrimPrefix(id, "id-")) }
+
 // publish makes an app live at a port; the name becomes "id-name" and the label
 // its title.
 func (r *rig) publish(name string, port int) engine.App {
@@ -230,7 +234,7 @@ func (r *rig) sync() (closed int) {
 	r.mu.Lock()
 	s := controlapi.Snapshot{
 		Version: rand.Text(), Computer: controlapi.Computer{ID: "computer", Name: "maya", Host: rootHost},
-		People: r.people, RevokedGrants: r.revoked, GrantApps: r.grantApps, PublicKeys: r.keys, Passwords: r.passwords,
+		People: r.people, RevokedGrants: r.revoked, GrantApps: r.grantApps, PublicKeys: r.keys, Passwords: r.passwords, Domains: r.domains,
 	}
 	r.mu.Unlock()
 	return r.access.SetSnapshot(s)

@@ -11,7 +11,7 @@ import (
 // what the five say. Without one, where none can be made, such an app lets nobody in.
 func (p *Proxy) addToken(h http.Header, v *visit) {
 	text, err := p.config.Identity.Token(identity.Claims{
-		Issuer: originOf("", v.vhost.root), Audience: v.vhost.origin,
+		Issuer: originOf("", v.vhost.root), Audience: originOf(v.vhost.app.Name, v.vhost.root),
 		Subject: v.five[0], Email: v.five[1], Name: v.five[2], Role: v.five[4],
 	})
 	if p.keyless(err) {

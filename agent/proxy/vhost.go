@@ -89,17 +89,14 @@ func labelOf(host string, root engine.Root) (name string, ok bool) {
 // findOwn says what stands at an own domain: one app, live or not, and nothing else.
 func (p *Proxy) findOwn(host string, root engine.Root) (virtualHost, *answer) {
 	d, found := p.config.Access.OwnDomain(host)
-	if !found || p.config.List == nil {
+	if !found || p.config.ByID == nil {
 		return virtualHost{}, p.unpublished(host)
 	}
-	vhost := virtualHost{root: root, host: host, own: host, origin: "https://" + p.shown(host)}
-	for _, app := range p.config.List() {
-		if app.ID == d.AppID && app.Live {
-			vhost.app = app
-			return vhost, nil
-		}
+	app, found := p.config.ByID(d.AppID)
+	if !found || !app.Live {
+		return virtualHost{}, p.unpublished(host)
 	}
-	return virtualHost{}, p.unpublished(host)
+	return virtualHost{app: app, root: root, host: host, own: host, origin: "https://" + p.shown(host)}, nil
 }
 
 // lookup finds a live app.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -30,6 +31,27 @@ type Session struct {
 	// Proof is how the person showed who they are: a controlapi.Proof, or access.ProofLocal.
 	// Absent: by mail.
 	Proof controlapi.Proof `json:"proof,omitempty"`
+}
+
+// storedSession is a Session on the disk. A version that knows no own domains takes one that
+// was made there for one of an app that there is not, and not for one of the app's own host.
+type storedSession Session
+
+const atOwn = "/" // between an own domain and the app, in storedSession.AppID
+
+func (s Session) MarshalJSON() ([]byte, error) {
+	if s.Own != "" {
+		s.AppID = s.Own + atOwn + s.AppID
+	}
+	return json.Marshal(storedSession(s))
+}
+
+func (s *Session) UnmarshalJSON(raw []byte) error {
+	err := json.Unmarshal(raw, (*storedSession)(s))
+	if s.Own != "" {
+		s.AppID = strings.TrimPrefix(s.AppID, s.Own+atOwn)
+	}
+	return err
 }
 
 // AddSession stores a session and drops the longest unseen ones of the same

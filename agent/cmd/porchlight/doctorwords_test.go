@@ -22,6 +22,7 @@ import (
 	"porchlight/agent/doctor"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
+	"porchlight/internal/words"
 	"porchlight/test/golden"
 	"porchlight/test/programs"
 )
@@ -63,6 +64,8 @@ func TestDoctorWords(t *testing.T) {
 	say("its records are gone", doctor.Domains([]agentapi.OwnDomain{own})...)
 	own.State = agentapi.DomainProven
 	say("it is proven", doctor.Domains([]agentapi.OwnDomain{own})...)
+	own.Words = words.Text{words.Of(`The DNS of %[1]s does not let %[2]s give certificates. Where the domain is registered, add: %[1]s CAA 0 issue "%[3]s"`, own.Name, "letsencrypt.org", "letsencrypt.org")}
+	say("its DNS forbids certificates", doctor.Domains([]agentapi.OwnDomain{own})...)
 
 	say("clocks agree", doctor.Clock(0))
 	say("the clock is as far ahead as may be", doctor.Clock(doctor.SkewAllowed))

@@ -59,6 +59,9 @@ func addDomainCommand(c cli) *cobra.Command {
 func (t *terminal) printDomain(d agentapi.OwnDomain) {
 	if d.State == agentapi.DomainProven {
 		t.line("%s leads to %s.", printable(d.Name), printable(d.App))
+		if d.Problem != "" {
+			t.remark("%s", printable(d.Problem))
+		}
 		return
 	}
 	for _, r := range d.Records {
