@@ -59,9 +59,12 @@ func userOf(u agentapi.LocalUser) Line {
 // or any in the dark, the owner included: Open is greyed then and says why.
 func appOf(p Picture, a agentapi.OwnerApp) Line {
 	label := language.Named(a.Label)
-	var open, pause, invite Line
+	var open, pause, invite, domain Line
 	if isLive(a) {
 		open = openOf(p, a)
+		if !p.Account.Local && !a.TCP {
+			domain = Line{Text: language.Say("Own domain…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps, Name: a.Name}}
+		}
 		pause = Line{Text: language.Say("Pause"), Do: verbs.Action{Verb: verbs.Pause, Name: a.Name, Label: a.Label}}
 		if p.Secret == nil && p.AccessUntil == nil {
 			invite = Line{Text: language.Say("Invite someone…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewInvite, Name: a.Name}}
@@ -84,6 +87,7 @@ func appOf(p Picture, a agentapi.OwnerApp) Line {
 	return Line{Text: label + appStanding(p, a), Sub: []Line{
 		open,
 		{Text: language.Say("Copy link"), Do: verbs.CopyOf(a, language.HostOf(a, p.Account.Host))},
+		domain,
 		separator,
 		inNetwork,
 		mayOpen(p, a),

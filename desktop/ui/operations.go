@@ -17,6 +17,10 @@ var operations = map[string]operation{
 	"addClient": {"POST", "/owner/clients", []parameter{
 		{"name", inBody, aText, true, false},
 	}},
+	"addDomain": {"POST", "/owner/domains", []parameter{
+		{"app", inBody, aText, true, false},
+		{"name", inBody, aText, true, false},
+	}},
 	"addGroup": {"POST", "/owner/groups", []parameter{
 		{"name", inBody, aText, true, false},
 	}},
@@ -94,6 +98,9 @@ var operations = map[string]operation{
 		{"updateAddress", inBody, aText, false, true},
 		{"updateKey", inBody, aText, false, true},
 	}},
+	"checkDomain": {"POST", "/owner/domains/{name}/check", []parameter{
+		{"name", inPath, aText, true, false},
+	}},
 	"clearActivity": {"DELETE", "/owner/activity", []parameter{}},
 	"connect": {"POST", "/owner/connect", []parameter{
 		{"ca", inBody, aText, false, false},
@@ -163,7 +170,8 @@ var operations = map[string]operation{
 		{"app", inBody, aText, true, false},
 		{"name", inBody, aText, true, false},
 	}},
-	"outbox": {"GET", "/owner/outbox", []parameter{}},
+	"outbox":     {"GET", "/owner/outbox", []parameter{}},
+	"ownDomains": {"GET", "/owner/domains", []parameter{}},
 	"ownerGrant": {"POST", "/owner/people/grant", []parameter{
 		{"accountId", inBody, aText, true, false},
 		{"app", inBody, aText, true, false},
@@ -190,6 +198,9 @@ var operations = map[string]operation{
 		{"name", inPath, aText, true, false},
 	}},
 	"recoverAccount": {"POST", "/owner/account/recover", []parameter{}},
+	"removeDomain": {"DELETE", "/owner/domains/{name}", []parameter{
+		{"name", inPath, aText, true, false},
+	}},
 	"removeGroup": {"DELETE", "/owner/groups/{id}", []parameter{
 		{"id", inPath, aText, true, false},
 	}},

@@ -4,7 +4,7 @@
  * change arrives as a "state" event). The scene is chosen by ?scene=NAME.
  * window.stub lets a test look at the calls and make things happen.
  */
-import type { Activity, AppHealth, AppPassword, Desk, Device, Examination, Group, Listening, Looked, Operations, OwnerApp, OwnerState, Person, Preferences, Sender, Settings, Shell, TriedAddress, TrustCheck, Visitor } from '../src/lib/types';
+import type { Activity, AppHealth, AppPassword, Desk, Device, Examination, Group, Listening, Looked, Operations, OwnDomain, OwnerApp, OwnerState, Person, Preferences, Sender, Settings, Shell, TriedAddress, TrustCheck, Visitor } from '../src/lib/types';
 import { untilOf } from '../src/lib/until';
 import { nothing } from './nothing';
 import { ailmentOf, app, asked, grant, lastSeq, local, long, mail, minutesAgo, type More, numberLower, options, person, request, scenes, someActivity, someGrants, somePeople, someRequests, told, waiting } from './scenes';
@@ -25,6 +25,11 @@ let senders: Sender[] = address.get('scene') !== 'connected' ? [] : [
 ];
 const device = (id: string, appNames: string[], name: string, email: string): Device => ({ id, accountId: `acc-${email}`, email, name, appNames, apps: appNames.map((one) => byName(one).label), createdAt: minutesAgo(9), ends: minutesAgo(-60 * 24 * 365) });
 let devices: Device[] = [];
+let domains: OwnDomain[] = [];
+const domain = (name: string, app: string, more: Partial<OwnDomain> = {}): OwnDomain => ({
+  name, app, state: 'waiting', problem: `The DNS has no record TXT at _porchlight.${name}.`,
+  records: [{ type: 'TXT', name: `_porchlight.${name}`, value: 'gq0Ws2d5f7h9k1m3p5r7tA' }, { type: 'CNAME', name, value: `${app}.${state.account.host}` }], ...more,
+});
 let requested = firstRequests ?? someRequests();
 let heard = () => {}; // whoever waits for the next request
 let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', you: true, grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
@@ -336,6 +341,17 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     return { id: devices[0]!.id, code: 'abcde-fghij-klmno-pqrst', url: `https://${state.account.host}/.porchlight/device#${'s'.repeat(43)}`, ends: devices[0]!.ends };
   },
   revokeDevice: ({ id }) => ((devices = devices.filter((one) => one.id !== id)), { ok: true, closed: 1, milliseconds: 3 }),
+  ownDomains: () => domains,
+  addDomain: ({ name, app }) => {
+    const one = domain(name.toLowerCase(), app);
+    domains = [...domains.filter((other) => other.name !== one.name), one];
+    return one;
+  },
+  checkDomain: ({ name }) => {
+    domains = domains.map((one) => (one.name === name ? domain(name, one.app, { state: 'proven', problem: '' }) : one));
+    return domains.find((one) => one.name === name)!;
+  },
+  removeDomain: ({ name }) => ((domains = domains.filter((one) => one.name !== name)), done),
   activity: () => activity,
   activityPage: ({ limit = 200, before = 0, group = '', app = '', email = '', search = '' }) => {
     const groupOf = (kind: string) => (kind === 'opened' || kind === 'client' ? 'visits' : ['turned-away', 'certificate-renewed', 'server-away'].includes(kind) ? 'trouble' : 'decisions');
@@ -437,11 +453,16 @@ const stub = {
       look();
     }),
   /** Every text that the page is given: names, addresses, what the agent says. */
-  texts: () => textsIn([state, people, activity, requested, mails, passwords, devices, senders, preferences, visitors(), listening, titles]).filter((text) => text.length > 1),
+  texts: () => textsIn([state, people, activity, requested, mails, passwords, devices, domains, senders, preferences, visitors(), listening, titles]).filter((text) => text.length > 1),
   /** The options of an app that has none set. */
   options,
   /** Makes a call throw text; without one it works again. */
   fail: (name: string, text?: string) => (text ? failing.set(name, text) : failing.delete(name)),
+  /** How own domains of an app stand. */
+  domains: (app: string, all: Record<string, Partial<OwnDomain>>) => {
+    domains = Object.entries(all).map(([name, more]) => domain(name, app, more));
+    stub.set({ peopleVersion: state.peopleVersion + '+' });
+  },
   /** Every app password ends. */
   endPasswords: () => {
     passwords = [];

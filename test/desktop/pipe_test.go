@@ -21,6 +21,9 @@ type call struct{ operation, values string }
 var harmless = map[string]string{
 	"activity":           `{"limit":5}`,
 	"addClient":          `{"name":"nothing"}`,
+	"addDomain":          `{"name":"nothing.test","app":"nothing"}`,
+	"checkDomain":        `{"name":"nothing.test"}`,
+	"removeDomain":       `{"name":"nothing.test"}`,
 	"addGroup":           `{"name":"\n"}`,
 	"addSender":          `{"app":"nothing","name":"Nothing","path":"/","kind":"github","secret":"nothing"}`,
 	"allowUser":          `{"id":"nobody"}`,

@@ -320,6 +320,14 @@ export class Desk {
     );
   }
 
+  checkDomain(name: string): Promise<boolean> {
+    return this.#try(() => this.bridge.ask('checkDomain', { name }), () => {});
+  }
+
+  removeDomain(name: string): Promise<boolean> {
+    return this.#try(() => this.bridge.ask('removeDomain', { name }), () => this.#tell(strings.toast.domainRemoved(name)));
+  }
+
   /** Takes back what a line of activity is about; it offers that only while nothing is lost by it. */
   undoActivity(line: Activity): Promise<boolean> {
     return this.#try(() => this.bridge.ask('undoActivity', { id: line.id ?? 0 }), () => this.#tell(strings.toast.undone));

@@ -17,6 +17,11 @@ export interface Operations {
     takes: { name: string };
     gives: AddedClient;
   };
+  /** Begin to prove an own domain for an app. */
+  addDomain: {
+    takes: { app: string; name: string };
+    gives: OwnDomain;
+  };
   /** Make a group. */
   addGroup: {
     takes: { name: string };
@@ -71,6 +76,11 @@ export interface Operations {
   changeSettings: {
     takes: { askAgain?: boolean | null; clientHosts?: string[] | null; containers?: string | null; displayName?: string | null; failStaticHours?: number | null; language?: '' | 'en' | 'de' | null; notify?: 'everything' | 'waiting' | 'nothing' | null; probe?: boolean | null; quiet?: string[] | null; requests?: boolean | null; strangersKnock?: boolean | null; tellOff?: boolean | null; titles?: boolean | null; trustEverybody?: boolean | null; updateAddress?: string | null; updateKey?: string | null };
     gives: Settings;
+  };
+  /** Have the records of an own domain looked up now. */
+  checkDomain: {
+    takes: { name: string };
+    gives: OwnDomain;
   };
   /** Forget all of it. */
   clearActivity: {
@@ -192,6 +202,11 @@ export interface Operations {
     takes: {};
     gives: Mail[];
   };
+  /** The own domains of this computer, by name. */
+  ownDomains: {
+    takes: {};
+    gives: OwnDomain[];
+  };
   /** Give or withdraw one app for one person. */
   ownerGrant: {
     takes: { accountId: string; app: string; granted: boolean; holdSeconds?: number; until?: string };
@@ -236,6 +251,11 @@ export interface Operations {
   recoverAccount: {
     takes: {};
     gives: OpenLink;
+  };
+  /** End an own domain, and the sessions that were made there. */
+  removeDomain: {
+    takes: { name: string };
+    gives: Done;
   };
   /** Remove a group, and end what it opened. */
   removeGroup: {
@@ -670,6 +690,12 @@ export interface Connecting {
   verificationUrlComplete: string;
 }
 
+export interface DNSRecord {
+  name: string;
+  type: 'TXT' | 'CNAME';
+  value: string;
+}
+
 export interface Denied {
   /** Asking again does not notify until it is unmuted. Absent where it does after ten minutes. */
   muted?: boolean;
@@ -996,7 +1022,7 @@ export interface OwnDomain {
   problem?: string;
   /** The same with its arguments apart, to be said in another language. */
   problemWords?: Sentence[];
-  records: string[];
+  records: DNSRecord[];
   state: 'waiting' | 'proven' | 'gone' | 'unsure';
   /** How long visitors are brought though its records are not found. */
   until?: string;

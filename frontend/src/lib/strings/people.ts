@@ -1,5 +1,6 @@
 /* The words about who may come in: people, their programs and passwords, and what they did and asked for. */
 import { count, listed, number, type Sentence } from '../sentence';
+import type { OwnDomain } from '../types';
 
 export const ofPeople = {
   people: {
@@ -172,6 +173,34 @@ export const ofPeople = {
     revokeOf: (name: string): Sentence => ['Revoke the device ', { name }],
     revokeTitle: (name: string): Sentence => ['Revoke the device “', { name }, '”?'],
     revokeText: 'It is cut off at once, and needs a new certificate to come back.',
+  },
+
+  /** The owner's own domains that lead to an app. */
+  domains: {
+    open: 'Own domain…',
+    title: 'Own domains',
+    addTitle: 'Add an own domain',
+    addHint: (label: string): Sentence => [{ name: label }, ' opens there, too, to the same people.'],
+    name: 'Which domain?',
+    add: 'Add',
+    adding: 'Adding…',
+    states: { waiting: 'Not found yet', proven: 'Found', gone: 'Not found any more', unsure: 'No answer' } satisfies Record<OwnDomain['state'], string>,
+    opens: 'Opens the app.',
+    opensNot: 'Opens nothing yet.',
+    until: (end: string) => `Opens the app until ${end}.`,
+    enter: 'Make both records where the domain is registered. They have to stay. If it takes no CNAME, enter A and AAAA: the addresses of that name.',
+    record: (type: string) => `Record ${type}`,
+    nameOf: (type: string) => `Name of the record ${type}`,
+    valueOf: (type: string) => `Value of the record ${type}`,
+    check: 'Check now',
+    checking: 'Checking…',
+    checkOf: (name: string): Sentence => ['Check now: ', { name }],
+    remove: 'Remove…',
+    removeOf: (name: string): Sentence => ['Remove ', { name }],
+    question: (name: string): Sentence => ['Remove “', { name }, '”?'],
+    questionText: 'Nobody opens the app there any more, and who is signed in there is cut off. Its records are worth nothing afterwards.',
+    confirm: 'Remove',
+    removing: 'Removing…',
   },
 
   /** What visitors ask of the apps. */

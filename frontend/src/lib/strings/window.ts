@@ -95,6 +95,7 @@ export const ofWindow = {
     clientRevoked: (name: string, n: number): Sentence => [{ name }, ` can’t open anything any more.${closed(n)}`],
     deviceRevoked: (name: string, n: number): Sentence => ['The device ', { name }, ` opens nothing any more.${closed(n)}`],
     passwordRevoked: (name: string, n: number): Sentence => ['The password ', { name }, ` opens nothing any more.${closed(n)}`],
+    domainRemoved: (name: string): Sentence => [{ name }, ' leads to this computer no more.'],
     senderRevoked: (name: string, n: number): Sentence => ['Nothing comes in from ', { name }, ` any more.${closed(n)}`],
     cleared: ['The activity is cleared.'] as Sentence,
     trusted: ['Your browsers trust addresses on this computer. Restart one that is open.'] as Sentence,

@@ -92,6 +92,7 @@ export const ofWindow: Spoken<typeof english> = {
     clientRevoked: (name, n) => [{ name }, ` kann nichts mehr öffnen.${closed(n)}`],
     deviceRevoked: (name, n) => ['Das Gerät ', { name }, ` öffnet nichts mehr.${closed(n)}`],
     passwordRevoked: (name, n) => ['Das Passwort ', { name }, ` öffnet nichts mehr.${closed(n)}`],
+    domainRemoved: (name) => [{ name }, ' führt nicht mehr zu diesem Computer.'],
     senderRevoked: (name, n) => ['Von ', { name }, ` kommt nichts mehr herein.${closed(n)}`],
     cleared: ['Der Verlauf ist geleert.'],
     trusted: ['Ihre Browser vertrauen den Adressen auf diesem Computer. Starten Sie einen, der offen ist, neu.'],
