@@ -34,6 +34,7 @@ func TestADomainOfOnesOwn(t *testing.T) {
 		resolvers, flags = append(resolvers, r), append(flags, "--resolver", r.Addr())
 	}
 	w := newWorld(t, flags...)
+	w.app = talkative(t)
 	_, portText, _ := net.SplitHostPort(w.control.Listens[0])
 	authority := pebble.Start(t)
 	authority.LookAt(programs.Got(strconv.Atoi(portText))(t))
@@ -92,6 +93,16 @@ func TestADomainOfOnesOwn(t *testing.T) {
 	if resp := programs.Got(carried.Once(req))(t); resp.StatusCode == http.StatusOK {
 		t.Error("the session of the own domain opens the app's own host")
 	}
+
+	t.Run("in Chromium", func(t *testing.T) {
+		w.chromiumAtAnOwnDomain(t, "https://"+ownName+":"+portText, "https://notes."+account.Host, func(session http.Cookie) bool {
+			again := visitor.New(trusted)
+			defer again.Close()
+			again.SetCookies(address, []*http.Cookie{&session})
+			resp := programs.Got(again.Once(programs.Got(http.NewRequestWithContext(ctx, http.MethodGet, own, nil))(t)))(t)
+			return resp.StatusCode == http.StatusOK
+		})
+	})
 
 	w.porchlight("domain", "remove", ownName)
 	programs.Eventually(t, "the name leads nowhere", func() bool { return w.unrouted(ownName) == nil })
