@@ -41,6 +41,7 @@ var parts = []part{
 	{"strangers", attackStrangers, 100, 100},
 	{"tenants", attackTenants, 20, 20},
 	{"domains", attackDomains, domainsTried, domainsTried},
+	{"dns", attackDNS, dnsTried, dnsQuickTried},
 	{"tokens", attackTokens, 14, 14},
 	{"identity", attackIdentity, identityTried, identityTried},
 	{"passkeys", attackPasskeys, passkeysTried, passkeysTried},
