@@ -69,6 +69,9 @@ var (
 	// refused again and again keeps no other from being renewed.
 	budgetDomain = budgetKind{"domain", []limit{{20, time.Hour}},
 		"This own domain was looked up very often within an hour. It still works; it can be looked up again later."}
+	// budgetChallenges bounds the new challenges of one computer: a certificate has two.
+	budgetChallenges = budgetKind{"challenges", []limit{{30, time.Hour}},
+		"This computer had very many certificates begun within an hour. Another one can be later."}
 	budgetPasskeys = budgetKind{"passkeys", []limit{{20, time.Hour}},
 		"You added very many passkeys within an hour. Those there are still work; another can be added later."}
 	// budgetTries and budgetTried bound wrong recovery codes, from one network and for one address.

@@ -176,7 +176,7 @@ func (s *core) removeComputer(tx *txn, c computer) {
 	tx.touch(c.ID)
 	tx.deleteBelow(keyUsages(c.ID))
 	tx.delete(
-		keyComputer(c.ID), keyOwnedComputers(c.OwnerID)+c.ID, keyComputerName(c.Name), keyComputerApps(c.ID), keyComputerSeen(c.ID), keyVersion(c.ID), keyChange(c.ID))
+		keyComputer(c.ID), keyOwnedComputers(c.OwnerID)+c.ID, keyComputerName(c.Name), keyComputerApps(c.ID), keyComputerSeen(c.ID), keyCertifying(c.ID), keyVersion(c.ID), keyChange(c.ID))
 }
 
 func (t *txn) ownComputer(accountID, short string) (computer, error) {

@@ -53,6 +53,7 @@ type Service struct {
 	Overview    *Overview
 	Usage       *Usage
 	Domains     *Domains
+	Challenges  *Challenges
 
 	*core
 }
@@ -142,6 +143,7 @@ func New(cfg Config) (*Service, error) {
 		Overview:    &Overview{s},
 		Usage:       &Usage{core: s},
 		Domains:     domains,
+		Challenges:  &Challenges{s, make(chan struct{}, mostChallengeLooks)},
 		core:        s,
 	}, nil
 }
@@ -163,6 +165,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.makeIndexes(ctx) })
 	g.Go(func() error { return s.People.runEnds(ctx) })
 	g.Go(func() error { return s.Domains.run(ctx) })
+	g.Go(func() error { return s.Challenges.run(ctx) })
 	g.Go(func() error { return s.Feed.Seen.Run(ctx) })
 	look := feed.LookEvery
 	if !s.cfg.SharedStore {

@@ -80,8 +80,12 @@ type Config struct {
 	// Resolvers are asked for the records of own domains, host:port; with fewer than two of
 	// them there are none.
 	Resolvers []string
-	Now       func() time.Time
-	Log       *slog.Logger
+	// Challenges says that this service's DNS publishes what Challenges.Of answers, or that
+	// PublishDNS, if set, does: it has a name have these values TXT and no others.
+	Challenges bool
+	PublishDNS func(ctx context.Context, name string, values []string) error
+	Now        func() time.Time
+	Log        *slog.Logger
 }
 
 // core is what the parts share: the store, and what this process remembers.

@@ -23,6 +23,9 @@ import (
 //	computer-domains/ID             []domain: its own domains
 //	domain/NAME                     domainHolder: whose an own domain is
 //	domain-due/TIME/COMPUTER/NAME   nothing: the index of domain by when it is looked at
+//	certifying/COMPUTER             certifying: what the DNS says of it
+//	challenge-due/TIME/COMPUTER     nothing: the index of certifying by when challenges are over
+//	challenge-check                 challenge: an operator's, to see whether it is seen
 //	credential/HASH                 computer id
 //	ended-credential/EVENT/ID       computer id, for other nodes, for a while
 //	enrolment/DEVICEHASH            enrolment
@@ -108,6 +111,10 @@ func keyComputerDomains(id string) string { return "computer-domains/" + id }
 func keyDomain(name string) string        { return "domain/" + name }
 func keyDomainDue(at time.Time, computer, name string) string {
 	return keyDomainsDue + at.UTC().Format(endTime) + "/" + computer + "/" + name
+}
+func keyCertifying(computer string) string { return "certifying/" + computer }
+func keyChallengeDue(at time.Time, computer string) string {
+	return keyChallengesDue + at.UTC().Format(endTime) + "/" + computer
 }
 func keyCredential(hash string) string  { return "credential/" + hash }
 func keyEnrolment(hash string) string   { return "enrolment/" + hash }
@@ -231,6 +238,8 @@ const (
 	keyDomainsDue = "domain-due/"
 
 	keyCertificateEnds = "certificate-ends/"
+	keyChallengesDue  = "challenge-due/"
+	keyChallengeCheck = "challenge-check"
 
 	keysRecovering = "recovering/"
 

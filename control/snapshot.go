@@ -106,6 +106,7 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 		Relays:     s.relays[:min(relaysUsed, len(s.relays))],
 
 		UpdateNotice: s.cfg.UpdateNotice,
+		Challenges:   s.cfg.Challenges,
 	}
 	if len(s.relays) > relaysUsed {
 		out.SpareRelays = s.relays[relaysUsed:]

@@ -205,6 +205,9 @@ type Snapshot struct {
 	Providers []string `json:"providers,omitempty"`
 	// Domains are the own domains of this computer, by name.
 	Domains []Domain `json:"domains,omitempty"`
+	// Challenges says that PathChallenges is there: one certificate for all of this computer's
+	// names can be had.
+	Challenges bool `json:"challenges,omitempty"`
 	// UpdateNotice is where the operator says that a newer version is there; nil where they
 	// say it nowhere.
 	UpdateNotice *UpdateNotice `json:"updateNotice,omitempty"`

@@ -206,6 +206,7 @@ func everyCall(t *testing.T, r *rig) (*browser, map[string]called) {
 		"POST /v1/domains":            {json: controlapi.AddDomain{Name: "notes.maya.test", AppID: "app1"}},
 		"POST /v1/domains/look":       {json: controlapi.NamedDomain{Name: "own.maya.test"}},
 		"POST /v1/domains/remove":     {json: controlapi.NamedDomain{Name: "own.maya.test"}},
+		"PUT /v1/challenges":          {json: controlapi.Challenges{Values: []string{}}},
 		"POST /v1/passwords":          {json: controlapi.MakePassword{App: "app1", Name: "tablet"}},
 		"POST /v1/passwords/revoke":   {json: controlapi.RevokePassword{ID: made.ID}},
 	}

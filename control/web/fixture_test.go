@@ -107,7 +107,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 	log := slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg := control.Config{
 		Store: r.store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443},
-		Mail: r.outbox, Log: log,
+		Mail: r.outbox, Log: log, Challenges: true,
 	}
 	for _, f := range change {
 		f(&cfg)

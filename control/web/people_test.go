@@ -387,10 +387,13 @@ func specOnlyTheOwnersComputer(t *testing.T) {
 	owner.signIn("maya@example.com", "")
 	session := member.http.Jar.Cookies(must(url.Parse(authURL)))[0].Value
 	for _, path := range []string{controlapi.PathPeople, controlapi.PathPeopleInvite, controlapi.PathPeopleAccess, controlapi.PathPeopleRemove,
-		controlapi.PathGrants, controlapi.PathGrantsRevoke, controlapi.PathPasswords, controlapi.PathPasswordsRevoke, controlapi.PathDomains, controlapi.PathDomainsLook, controlapi.PathDomainsRemove, controlapi.PathBrowsersEnd, controlapi.PathOwnersLink, controlapi.PathPasskeysEnd} {
+		controlapi.PathGrants, controlapi.PathGrantsRevoke, controlapi.PathPasswords, controlapi.PathPasswordsRevoke, controlapi.PathDomains, controlapi.PathDomainsLook, controlapi.PathDomainsRemove, controlapi.PathChallenges, controlapi.PathBrowsersEnd, controlapi.PathOwnersLink, controlapi.PathPasskeysEnd} {
 		method := http.MethodPost
 		if path == controlapi.PathPeople || path == controlapi.PathGrants || path == controlapi.PathPasswords {
 			method = http.MethodGet
+		}
+		if path == controlapi.PathChallenges {
+			method = http.MethodPut
 		}
 		for _, b := range []*browser{member, owner, r.browser()} {
 			for _, auth := range []string{"", "Bearer " + session} {

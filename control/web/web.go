@@ -230,6 +230,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", controlapi.PathDomains, tierDevice, h.device(asked(svc.Domains.Add))},
 		{"POST", controlapi.PathDomainsLook, tierDevice, h.device(asked(svc.Domains.Look))},
 		{"POST", controlapi.PathDomainsRemove, tierDevice, h.device(noted(svc.Domains.Remove))},
+		{"PUT", controlapi.PathChallenges, tierDevice, h.device(noted(svc.Challenges.Put))},
 		{"GET", controlapi.PathPasswords, tierDevice, h.device(h.listPasswords)},
 		{"POST", controlapi.PathPasswords, tierDevice, h.device(asked(svc.Passwords.MakeForOwner))},
 		{"POST", controlapi.PathPasswordsRevoke, tierDevice, h.device(noted(svc.Passwords.RevokeForComputer))},

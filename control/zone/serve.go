@@ -21,6 +21,7 @@ const (
 	maxConns        = 256 // by TCP, at a time
 	maxConnsNetwork = 16  // of them from one network
 	maxQuestions    = 64  // on one connection
+	maxWaiting      = 64  // answers by UDP that are looked up
 	idle            = 5 * time.Second
 )
 
@@ -30,6 +31,8 @@ type Server struct {
 	udp  *net.UDPConn
 	tcp  *net.TCPListener
 	log  *slog.Logger
+
+	waiting chan struct{} // one of each answer by UDP that Config.Records are asked for
 
 	mu    sync.Mutex
 	conns map[netip.Prefix]int // by network, how many are open
@@ -47,7 +50,7 @@ func Listen(address string, z *Zone, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, tcp.Close())
 	}
-	return &Server{zone: z, udp: udp, tcp: tcp.(*net.TCPListener), log: log, conns: map[netip.Prefix]int{}}, nil
+	return &Server{zone: z, udp: udp, tcp: tcp.(*net.TCPListener), log: log, waiting: make(chan struct{}, maxWaiting), conns: map[netip.Prefix]int{}}, nil
 }
 
 // Addr is where it listens.
@@ -60,7 +63,7 @@ func (s *Server) Close() error { return errors.Join(s.tcp.Close(), s.udp.Close()
 func (s *Server) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
-		all.Go(s.answerUDP)
+		all.Go(func() { s.answerUDP(ctx, &all) })
 	}
 	all.Go(func() { s.answerTCP(ctx, &all) })
 	<-ctx.Done()
@@ -69,8 +72,9 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// answerUDP answers one question after another: each takes microseconds.
-func (s *Server) answerUDP() {
+// answerUDP answers one question after another, for each takes microseconds. Those that have
+// to wait do so beside it, as many as there is room for.
+func (s *Server) answerUDP(ctx context.Context, all *sync.WaitGroup) {
 	packet := make([]byte, maxQuestion)
 	for {
 		n, from, err := s.udp.ReadFromUDPAddrPort(packet)
@@ -80,9 +84,28 @@ func (s *Server) answerUDP() {
 		if err != nil {
 			continue // what was sent before could not be delivered
 		}
-		if out := s.zone.answer(packet[:n], from.Addr().Unmap(), overUDP); out != nil {
-			_, _ = s.udp.WriteToUDPAddrPort(out, from) // a resolver asks again
+		q, out := s.zone.read(packet[:n], from.Addr().Unmap(), overUDP)
+		if q != nil && s.zone.waits(q) {
+			select {
+			case s.waiting <- struct{}{}:
+				all.Go(func() {
+					defer func() { <-s.waiting }()
+					s.sendUDP(s.zone.told(ctx, q), from)
+				})
+			default: // a resolver asks again
+			}
+			continue
 		}
+		if q != nil {
+			out = s.zone.told(ctx, q)
+		}
+		s.sendUDP(out, from)
+	}
+}
+
+func (s *Server) sendUDP(out []byte, to netip.AddrPort) {
+	if out != nil {
+		_, _ = s.udp.WriteToUDPAddrPort(out, to) // a resolver asks again
 	}
 }
 
@@ -111,7 +134,7 @@ func (s *Server) answerTCP(ctx context.Context, all *sync.WaitGroup) {
 			defer conn.Close()
 			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 			defer stop()
-			s.converse(conn, from)
+			s.converse(ctx, conn, from)
 		})
 	}
 }
@@ -138,7 +161,7 @@ func (s *Server) leave(network netip.Prefix) {
 
 // converse answers questions that come with their length before them (RFC 7766), each in one
 // time limit from its first byte to the last of its answer.
-func (s *Server) converse(conn net.Conn, from netip.Addr) {
+func (s *Server) converse(ctx context.Context, conn net.Conn, from netip.Addr) {
 	var length [2]byte
 	for range maxQuestions {
 		if conn.SetDeadline(time.Now().Add(idle)) != nil {
@@ -155,7 +178,7 @@ func (s *Server) converse(conn net.Conn, from netip.Addr) {
 		if _, err := io.ReadFull(conn, packet); err != nil {
 			return
 		}
-		out := s.zone.answer(packet, from, overTCP)
+		out := s.zone.answer(ctx, packet, from, overTCP)
 		if out == nil {
 			return
 		}

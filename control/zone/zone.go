@@ -5,6 +5,7 @@
 package zone
 
 import (
+	"context"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -22,6 +23,10 @@ const (
 	ttl = 30
 	// nsTTL is for the names of the servers, which change when the operator says so.
 	nsTTL = 3600
+
+	// recordTTL is for what changes within a certificate's order; nobody keeps it.
+	recordTTL       = 0
+	challengePrefix = "_acme-challenge."
 
 	maxUDP      = 512 // bytes of an answer over UDP, whatever the question allows (RFC 1035, section 4.2.1)
 	maxGrowth   = 4   // times the question that an answer over UDP may be: who forges a sender gains little
@@ -42,7 +47,16 @@ type Config struct {
 	// Addresses are those of the nodes that take visitors now, of either kind, in no order. It
 	// is asked for each question.
 	Addresses func() []netip.Addr
-	Now       func() time.Time
+	// Records are what there is of a computer beside them; asked for each question about them,
+	// and waited for.
+	Records func(ctx context.Context, computer string) (Records, error)
+	Now     func() time.Time
+}
+
+// Records of a computer.
+type Records struct {
+	Challenges []string // TXT of _acme-challenge.COMPUTER, at most a few
+	CAA        string   // of COMPUTER, a property "issue" (RFC 8659); empty for none
 }
 
 // Zone answers questions. It is safe for concurrent use.
@@ -79,30 +93,76 @@ const (
 	overTCP
 )
 
-// answer is what a packet from is answered by; nil for nothing at all.
-func (z *Zone) answer(packet []byte, from netip.Addr, way over) []byte {
-	var q dns.Msg
-	if err := q.Unpack(packet); err != nil || q.Response || len(packet) < 12 {
-		return nil // not even a question: whoever sent it gains no answer to point at somebody
+// question is a packet that deserves more than a refusal.
+type question struct {
+	msg  *dns.Msg
+	size int // bytes
+	way  over
+}
+
+// read is the question of a packet from, or what it is answered by at once; neither for nothing
+// at all.
+func (z *Zone) read(packet []byte, from netip.Addr, way over) (q *question, out []byte) {
+	msg := new(dns.Msg)
+	if err := msg.Unpack(packet); err != nil || msg.Response || len(packet) < 12 {
+		return nil, nil // not even a question: whoever sent it gains no answer to point at somebody
 	}
 	if way == overUDP {
 		network := bounds.Network(from, 24, 56)
 		if z.askers.Take(z.cfg.Now(), network) > 0 {
 			if z.slips.Take(z.cfg.Now(), network) > 0 {
-				return nil
+				return nil, nil
 			}
-			return packed(cut(&q))
+			return nil, packed(cut(msg))
 		}
 	}
-	a := z.reply(&q)
-	if way == overTCP {
+	return &question{msg, len(packet), way}, nil
+}
+
+// answer is what a packet from is answered by; nil for nothing at all.
+func (z *Zone) answer(ctx context.Context, packet []byte, from netip.Addr, way over) []byte {
+	q, out := z.read(packet, from, way)
+	if q == nil {
+		return out
+	}
+	return z.told(ctx, q)
+}
+
+// told answers a question; see waits.
+func (z *Zone) told(ctx context.Context, q *question) []byte {
+	a := z.reply(ctx, q.msg)
+	if q.way == overTCP {
 		a.Truncate(dns.MaxMsgSize)
 		return packed(a)
 	}
-	if out := packed(a); len(out) <= min(maxUDP, maxGrowth*len(packet)) {
+	if out := packed(a); len(out) <= min(maxUDP, maxGrowth*q.size) {
 		return out
 	}
-	return packed(cut(&q))
+	return packed(cut(q.msg))
+}
+
+// waits says whether Records are asked for an answer.
+func (z *Zone) waits(q *question) bool {
+	if len(q.msg.Question) != 1 {
+		return false
+	}
+	_, recorded := z.recorded(dns.CanonicalName(q.msg.Question[0].Name), q.msg.Question[0].Qtype)
+	return recorded
+}
+
+// recorded is the computer whose Records a question is about.
+func (z *Zone) recorded(name string, kind uint16) (computer string, is bool) {
+	switch kind {
+	case dns.TypeTXT:
+		if name, is = strings.CutPrefix(name, challengePrefix); !is {
+			return "", false
+		}
+	case dns.TypeCAA:
+	default:
+		return "", false
+	}
+	computer, is = strings.CutSuffix(name, "."+z.domain)
+	return computer, is && computer != "" && !strings.Contains(computer, ".")
 }
 
 // cut is the answer that says to come by TCP.
@@ -124,7 +184,7 @@ func packed(m *dns.Msg) []byte {
 }
 
 // reply answers one question.
-func (z *Zone) reply(q *dns.Msg) *dns.Msg {
+func (z *Zone) reply(ctx context.Context, q *dns.Msg) *dns.Msg {
 	a := new(dns.Msg).SetReply(q)
 	if opt := q.IsEdns0(); opt != nil {
 		a.SetEdns0(maxUDP, false)
@@ -139,13 +199,13 @@ func (z *Zone) reply(q *dns.Msg) *dns.Msg {
 	case len(q.Question) != 1:
 		a.Rcode = dns.RcodeFormatError
 	default:
-		z.about(q.Question[0], a)
+		z.about(ctx, q.Question[0], a)
 	}
 	return a
 }
 
 // about fills in what there is of a name.
-func (z *Zone) about(q dns.Question, a *dns.Msg) {
+func (z *Zone) about(ctx context.Context, q dns.Question, a *dns.Msg) {
 	name := dns.CanonicalName(q.Name)
 	if q.Qclass != dns.ClassINET || !dns.IsSubDomain(z.name, name) || q.Qtype == dns.TypeAXFR || q.Qtype == dns.TypeIXFR {
 		a.Rcode = dns.RcodeRefused
@@ -176,9 +236,28 @@ func (z *Zone) about(q dns.Question, a *dns.Msg) {
 		for _, addr := range z.some(netip.Addr.Is6) {
 			a.Answer = append(a.Answer, &dns.AAAA{Hdr: header(dns.TypeAAAA, ttl), AAAA: addr.AsSlice()})
 		}
+	case q.Qtype == dns.TypeTXT || q.Qtype == dns.TypeCAA:
+		if computer, is := z.recorded(name, q.Qtype); is {
+			z.record(ctx, computer, header(q.Qtype, recordTTL), a)
+		}
 	}
-	if len(a.Answer) == 0 {
+	if len(a.Answer) == 0 && a.Rcode != dns.RcodeServerFailure {
 		a.Ns = []dns.RR{z.soa} // RFC 2308
+	}
+}
+
+// record fills in what there is of a computer.
+func (z *Zone) record(ctx context.Context, computer string, header dns.RR_Header, a *dns.Msg) {
+	records, err := z.cfg.Records(ctx, computer)
+	switch {
+	case err != nil:
+		a.Rcode = dns.RcodeServerFailure
+	case header.Rrtype == dns.TypeTXT:
+		for _, value := range records.Challenges {
+			a.Answer = append(a.Answer, &dns.TXT{Hdr: header, Txt: []string{value}})
+		}
+	case records.CAA != "":
+		a.Answer = []dns.RR{&dns.CAA{Hdr: header, Tag: "issue", Value: records.CAA}}
 	}
 }
 
