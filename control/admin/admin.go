@@ -39,10 +39,11 @@ type Config struct {
 	Keys        *control.Keys
 	Suspensions *control.Suspensions
 	// Recovery is nil where no mail that it writes is delivered.
-	Recovery  *control.Recovery
-	Operators *control.Operators
-	Tokens    *control.AdminTokens
-	Overview  *control.Overview
+	Recovery   *control.Recovery
+	Operators  *control.Operators
+	Tokens     *control.AdminTokens
+	Overview   *control.Overview
+	Challenges *control.Challenges
 	// Audit takes what operators did; nil for nothing.
 	Audit *audit.Log
 	Store kv.Store
@@ -71,7 +72,7 @@ type Admin struct {
 
 // New starts nothing; call Serve or Direct.
 func New(cfg Config) (*Admin, error) {
-	if cfg.Accounts == nil || cfg.Computers == nil || cfg.Clients == nil || cfg.Keys == nil || cfg.Suspensions == nil || cfg.Operators == nil || cfg.Tokens == nil || cfg.Overview == nil || cfg.Store == nil {
+	if cfg.Accounts == nil || cfg.Computers == nil || cfg.Clients == nil || cfg.Keys == nil || cfg.Suspensions == nil || cfg.Operators == nil || cfg.Tokens == nil || cfg.Overview == nil || cfg.Challenges == nil || cfg.Store == nil {
 		return nil, errors.New("admin: the service types and Store are required")
 	}
 	if cfg.Now == nil {
@@ -125,6 +126,7 @@ func (a *Admin) routes() []route {
 		{"POST", "/keys", a.rotateKey},
 		{"POST", "/keys/now", a.rotateKeyNow},
 		{"POST", "/line", a.beginLine},
+		{"POST", "/challenge", a.checkChallenge},
 		{"GET", "/outbox", a.outbox},
 		{"GET", "/outbox/waiting", listed(func(ctx context.Context) ([]mail.Waiting, error) { return mail.Queued(ctx, a.cfg.Store) })},
 		{"GET", "/outbox/failed", listed(func(ctx context.Context) ([]mail.Failure, error) { return mail.Failures(ctx, a.cfg.Store) })},
@@ -184,6 +186,15 @@ func readJSON(r *http.Request, v any) error {
 
 func refuse(format string, args ...any) error {
 	return &controlapi.Error{Code: controlapi.CodeInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+func (a *Admin) checkChallenge(w http.ResponseWriter, r *http.Request) error {
+	record, err := a.cfg.Challenges.Check(r.Context())
+	if err != nil {
+		return err
+	}
+	controlapi.WriteJSON(w, http.StatusOK, record)
+	return nil
 }
 
 func (a *Admin) ca(w http.ResponseWriter, _ *http.Request) error {

@@ -46,7 +46,7 @@ func newAdmin(t *testing.T) *madeAdmin {
 	service := newService(t, store)
 	cfg := Config{
 		Audit:    audit.New(audit.Config{Store: store}),
-		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Recovery: service.Recovery, Operators: service.Operators, Tokens: service.AdminTokens, Overview: service.Overview,
+		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Recovery: service.Recovery, Operators: service.Operators, Tokens: service.AdminTokens, Overview: service.Overview, Challenges: service.Challenges,
 		Store: store, Naming: naming, Outbox: mail.NewOutbox(store, nil), RootPEM: []byte("pem"),
 		Files: func() ([]archive.File, error) { return []archive.File{{Name: "root.pem", Data: []byte("pem")}}, nil },
 	}

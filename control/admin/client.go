@@ -200,3 +200,8 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, rows bool) error {
 	}
 	return nil
 }
+
+// CheckChallenge has the nodes answer a challenge that is nobody's for two minutes.
+func (c *Client) CheckChallenge(ctx context.Context) (controlapi.DNSRecord, error) {
+	return asked[controlapi.DNSRecord](ctx, c, http.MethodPost, "/challenge", nil)
+}

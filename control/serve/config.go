@@ -12,6 +12,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/control/dnsupdate"
 	"porchlight/control/kv"
 	"porchlight/control/provider"
 	"porchlight/control/relay"
@@ -85,6 +86,11 @@ type Config struct {
 	public          []netip.Addr // the same, read
 	DNS             string
 	DNSZone         string
+	// DNSUpdate is host:port of the operator's own server of DNSZone, which is told of the
+	// challenges of computers' certificates, signed by the key in the file DNSUpdateKey.
+	DNSUpdate    string
+	DNSUpdateKey string
+	dnsKey       dnsupdate.Key // the same, read
 	// Limits are the relay's; zero fields take its defaults.
 	Limits relay.Limits
 	// TrustedProxies are the addresses or networks (CIDR) of load balancers in

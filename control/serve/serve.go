@@ -243,6 +243,7 @@ func (n *Node) build(ctx context.Context) error {
 		parts.Relay.Peers = &peers.Config{Listener: n.peers, Address: cfg.PeerAddress, Version: cfg.Version, Public: cfg.publicText()}
 		tunnel = n.listeners[0].Addr().String()
 	}
+	parts.Control.PublishDNS, parts.Control.Challenges = cfg.publishing()
 	for _, p := range cfg.providers {
 		parts.Control.Providers = append(parts.Control.Providers, provider.New(p, parts.Control.Now, cfg.Log))
 	}

@@ -102,6 +102,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 		Operators:   p.Service.Operators,
 		Tokens:      p.Service.AdminTokens,
 		Overview:    p.Service.Overview,
+		Challenges:  p.Service.Challenges,
 		Audit:       domain.Audit,
 		Store:       domain.Store,
 		Naming:      domain.Naming,

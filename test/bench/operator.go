@@ -149,7 +149,7 @@ func playOperator(ctx context.Context, ln net.Listener, args []string) error {
 	fmt.Fprintf(os.Stderr, "indexes of %d accounts were made in %v\n", accounts, time.Since(began).Round(time.Millisecond))
 	a, err := admin.New(admin.Config{
 		Accounts: svc.Accounts, Computers: svc.Computers, Clients: svc.Clients, Keys: svc.Keys, Suspensions: svc.Suspensions,
-		Operators: svc.Operators, Tokens: svc.AdminTokens, Overview: svc.Overview, Store: store, Naming: naming,
+		Operators: svc.Operators, Tokens: svc.AdminTokens, Overview: svc.Overview, Challenges: svc.Challenges, Store: store, Naming: naming,
 	})
 	if err != nil {
 		return err

@@ -219,6 +219,11 @@ var rules = []rule{
 		allow: []string{"control/zone"},
 	},
 	{
+		why:  "it tells a server what it is told; whose names these are, the domain knows",
+		from: "control/dnsupdate", to: "control",
+		allow: []string{"control/dnsupdate"},
+	},
+	{
 		why:  "how nodes find each other and carry a visitor; whose it is and what becomes of it, the relay knows",
 		from: "control/relay/peers", to: "control",
 		allow: []string{"control/relay/peers", "control/controlapi", "control/kv"},

@@ -10,14 +10,19 @@ import (
 
 	"github.com/miekg/dns"
 
+	"porchlight/control"
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
+	"porchlight/control/mail"
 	"porchlight/test/programs"
 	"porchlight/test/rig"
 )
 
 // Each of three nodes answers DNS with the addresses of all. One that is about to end is in no
 // answer any more while it still takes visitors, one that dies is not a lease later, and both
-// are told by the two others and by one alone.
+// are told by the two others and by one alone. What a computer's certificate needs is answered
+// by all of them from the moment that it is set.
 func TestDNSFollowsNodes(t *testing.T) {
 	t.Parallel()
 	database := pgtest.Database(t)
@@ -45,6 +50,7 @@ func TestDNSFollowsNodes(t *testing.T) {
 	for name := range nodes {
 		comes(name, "192.0.2.1 192.0.2.2 192.0.2.3")
 	}
+	challengesAreThere(t, database, nodes)
 	nodes["two"].Signal(syscall.SIGTERM)
 	comes("one", "192.0.2.1 192.0.2.3")
 	comes("three", "192.0.2.1 192.0.2.3")
@@ -57,4 +63,29 @@ func TestDNSFollowsNodes(t *testing.T) {
 	nodes["one"].Signal(syscall.SIGTERM)
 	comes("one", "192.0.2.1") // the best there is
 	nodes["one"].Kill()
+}
+
+func challengesAreThere(t *testing.T, database string, nodes map[string]*rig.Node) {
+	t.Helper()
+	store := programs.Got(kv.Open(t.Context(), database, kv.Options{}))(t)
+	defer store.Close()
+	svc := programs.Got(control.New(control.Config{
+		Store: store, Naming: control.Naming{Domain: "porch.test", AuthHost: "control.porch.test"}, Mail: mail.NewOutbox(store, nil),
+		SharedStore: true, Challenges: true,
+	}))(t)
+	anna := programs.Got(svc.Computers.Ensure(t.Context(), "anna@porch.test", "anna"))(t)
+	account := controlapi.Challenges{Authority: "ca.example", Account: "https://ca.example/acct/1"}
+	for range 5 {
+		account.Values = []string{control.NewChallenge()}
+		programs.Must(t, svc.Challenges.Put(t.Context(), anna.Computer.ID, account))
+		for name, node := range nodes {
+			for kind, want := range map[uint16]string{dns.TypeTXT: account.Values[0], dns.TypeCAA: account.Account} {
+				q := new(dns.Msg).SetQuestion(map[uint16]string{dns.TypeTXT: "_acme-challenge.", dns.TypeCAA: ""}[kind]+"anna.porch.test.", kind).SetEdns0(1232, false)
+				a := programs.Got(dns.Exchange(q, node.DNS))(t)
+				if len(a.Answer) != 1 || !strings.Contains(a.Answer[0].String(), want) {
+					t.Errorf("%s answers %s", name, a)
+				}
+			}
+		}
+	}
 }

@@ -127,7 +127,7 @@ func direct(store kv.Store, shared bool, naming control.Naming, dataDir string) 
 	}
 	return admin.New(admin.Config{
 		Audit: log, Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Operators: service.Operators,
-		Tokens: service.AdminTokens, Overview: service.Overview,
+		Tokens: service.AdminTokens, Overview: service.Overview, Challenges: service.Challenges,
 		Store: store, Naming: naming, Outbox: outbox, RootPEM: rootPEM, Files: serve.CAFiles(dataDir),
 	})
 }

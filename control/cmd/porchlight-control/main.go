@@ -70,7 +70,7 @@ control plane.`,
 		searchCommand(term), usageCommand(term), nodesCommand(term), limitsCommand(term),
 		auditCommand(term), operatorCommand(term), tokenCommand(term), suspendCommand(term), resumeCommand(term), suspensionsCommand(term),
 		backupCommand(term, false), restoreCommand(term, false), backupCommand(term, true), restoreCommand(term, true),
-		newLineCommand(term), upgradeCommand(term), versionCommand(term), commandline.Licenses(term.out),
+		newLineCommand(term), upgradeCommand(term), checkCommand(term), versionCommand(term), commandline.Licenses(term.out),
 	)
 	commandline.AddManual(root)
 	return root

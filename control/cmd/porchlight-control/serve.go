@@ -133,15 +133,12 @@ flags count more than the environment, and the environment more than the file.`,
 	f.StringVar(&w.PeerAddress, "peer-address", "", "private host:port at which the other nodes of one PostgreSQL reach this one")
 	f.StringVar(&w.NewsAddress, "news-address", "", "private host:port at which the other nodes tell this one what changed; empty means the host of --peer-address and a port 100 above")
 	f.StringArrayVar(&w.TrustedProxies, "trusted-proxies", nil, "address or network of the load balancers in front, which must send a PROXY header (version 1 or 2); may be given several times")
-	f.StringArrayVar(&w.PublicAddresses, "public-address", nil, "IP address at which visitors reach this node, for --dns of this and the other nodes; may be given several times")
-	f.StringVar(&w.DNS, "dns", "", "address to answer DNS at, by UDP and TCP, for --dns-zone: with the addresses of the nodes that are there")
-	f.StringVar(&w.DNSZone, "dns-zone", "", "with --dns: the zone that is delegated here, which --domain is in")
+	w.dnsFlags(f)
 	for _, s := range serve.LimitSettings {
 		f.IntVar(s.Field(&w.Limits), s.Name, 0, s.About)
 	}
 	f.BoolVar(&w.OpenSignUp, "open-sign-up", false, "let any address make an account by signing in")
 	f.BoolVar(&w.MembersEnrol, "members-enrol", false, "let people who were only invited connect computers of their own")
-	f.StringArrayVar(&w.Resolvers, "resolver", nil, "IP address of a resolver that own domains are looked up by, two to four of them (default "+strings.Join(serve.DefaultResolvers, " and ")+"), or none; may be given several times")
 	f.StringVar(&w.UpdateNotice.Address, "update-address", "", "https:// address where computers look once a day whether there is a newer version, unless their owner says otherwise")
 	f.StringVar(&w.UpdateNotice.Key, "update-key", "", "public key that signs there, in base64; named together with the address")
 	f.StringVar(&w.SecurityContact, "security-contact", "", "mail address or https:// address where weaknesses of this server are reported, told at /.well-known/security.txt")

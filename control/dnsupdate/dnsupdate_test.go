@@ -1,0 +1,164 @@
+package dnsupdate
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"porchlight/test/programs"
+)
+
+const (
+	challenge = "gfj9Xq6dT8ofbZNc9kE8dEAbLqPLLBWi7hqNzqJ5MqQ"
+	name      = "_acme-challenge.maya.porch.example"
+	aKey      = "key \"porchlight\" {\n\talgorithm hmac-sha256;\n\tsecret \"%s\";\n};\n"
+	secret    = "c2l4dGVlbiBieXRlcyBvciBtb3JlIG9mIGl0"
+)
+
+// named runs BIND with a zone that a key may change the challenges of.
+func named(t *testing.T, dir string) (address string) {
+	t.Helper()
+	program, err := exec.LookPath("named")
+	if err != nil {
+		if program = "/usr/sbin/named"; !exists(program) {
+			t.Skip("this needs BIND: build/setup.sh test installs it")
+		}
+	}
+	write := func(file, text string) {
+		programs.Must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+	write("key", fmt.Sprintf(aKey, secret))
+	write("zone", "$TTL 60\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 127.0.0.1\n")
+	for range 5 { // somebody else may take the port meanwhile
+		l := programs.Got(net.ListenPacket("udp", "127.0.0.1:0"))(t)
+		address = l.LocalAddr().String()
+		l.Close()
+		_, port, _ := net.SplitHostPort(address)
+		write("named.conf", fmt.Sprintf(`
+options { directory %[1]q; pid-file none; session-keyfile none; managed-keys-directory %[1]q; listen-on port %[2]s { 127.0.0.1; }; listen-on-v6 { none; }; recursion no; dnssec-validation no; empty-zones-enable no; };
+controls {};
+include "%[1]s/key";
+zone "porch.example" { type primary; file "%[1]s/zone"; update-policy { grant porchlight wildcard *.porch.example TXT; }; };
+`, dir, port))
+		p := programs.Begin(t, exec.Command(program, "-g", "-n", "1", "-c", filepath.Join(dir, "named.conf")))
+		if _, err := p.Logs(t.Context(), `\d (all zones loaded)\n`); err == nil {
+			return address
+		}
+	}
+	t.Fatal("BIND does not begin")
+	return ""
+}
+
+func exists(file string) bool { _, err := os.Stat(file); return err == nil }
+
+// A real server takes values, others in their place, and none; it refuses another key, another
+// secret, and what the key may not change, and each is told in a sentence.
+func TestBIND(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	address := named(t, dir)
+	key := programs.Got(ReadKey(filepath.Join(dir, "key")))(t)
+	updater := New(Config{Server: address, Zone: "porch.example", Key: key})
+	there := func() (values []string) {
+		a := programs.Got(dns.Exchange(new(dns.Msg).SetQuestion(name+".", dns.TypeTXT), address))(t)
+		for _, rr := range a.Answer {
+			values = append(values, strings.Join(rr.(*dns.TXT).Txt, ""))
+		}
+		slices.Sort(values)
+		return values
+	}
+	for _, values := range [][]string{{challenge}, {challenge, challenge[1:] + "x"}, {challenge[1:] + "x"}, nil, nil} {
+		programs.Must(t, updater.Set(t.Context(), name, values))
+		want := slices.Sorted(slices.Values(values))
+		if got := there(); !slices.Equal(got, want) {
+			t.Errorf("the DNS says %q, want %q", got, want)
+		}
+	}
+	for what, c := range map[string]struct {
+		change func(*Config)
+		says   string
+	}{
+		"another secret":   {func(c *Config) { c.Key.secret = strings.ToUpper(secret) }, "--dns-update-key"},
+		"an unknown key":   {func(c *Config) { c.Key.Name = "nobody." }, "--dns-update-key"},
+		"another zone":     {func(c *Config) { c.Zone = "elsewhere.example" }, "--dns-zone"},
+		"nobody there":     {func(c *Config) { c.Server = programs.FreeAddress(t) }, "does not answer"},
+		"outside its part": {func(c *Config) {}, "allow it that"},
+	} {
+		cfg := Config{Server: address, Zone: "porch.example", Key: key}
+		c.change(&cfg)
+		at := map[bool]string{true: "porch.example", false: name}[what == "outside its part"]
+		err := New(cfg).Set(t.Context(), at, []string{challenge})
+		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if got := there(); len(got) != 0 {
+		t.Errorf("refused, and there: %q", got)
+	}
+}
+
+// A server that says nothing keeps a few waiting for some seconds, and no more at once.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	u := New(Config{Server: l.Addr().String(), Zone: "porch.example", Key: Key{"k.", dns.HmacSHA256, secret}})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, atOnce)
+	for range atOnce {
+		go func() { ended <- u.Set(ctx, name, nil) }()
+	}
+	for range atOnce {
+		conn := programs.Got(l.Accept())(t)
+		defer conn.Close()
+	}
+	late, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if err := u.Set(late, name, nil); err == nil || !strings.Contains(err.Error(), "too much at once") {
+		t.Errorf("one more: %v", err)
+	}
+	cancel()
+	for range atOnce {
+		if err := <-ended; err == nil {
+			t.Error("a server that says nothing took it")
+		}
+	}
+}
+
+func TestReadKey(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		text string
+		mode os.FileMode
+		good bool
+	}{
+		"as tsig-keygen writes it": {fmt.Sprintf(aKey, secret), 0o600, true},
+		"for a group":              {fmt.Sprintf(aKey, secret), 0o640, true},
+		"without quotes":           {"key porchlight { algorithm hmac-sha512; secret " + secret + "; };", 0o600, true},
+		"for everybody":            {fmt.Sprintf(aKey, secret), 0o644, false},
+		"a short secret":           {fmt.Sprintf(aKey, "c2hvcnQ="), 0o600, false},
+		"an old algorithm":         {strings.Replace(fmt.Sprintf(aKey, secret), "sha256", "md5", 1), 0o600, false},
+		"two keys":                 {fmt.Sprintf(aKey+aKey, secret, secret), 0o600, false},
+		"nothing":                  {"", 0o600, false},
+		"much":                     {fmt.Sprintf(aKey, secret) + strings.Repeat("\n", maxFile), 0o600, false},
+	} {
+		file := filepath.Join(t.TempDir(), "key")
+		programs.Must(t, os.WriteFile(file, []byte(c.text), c.mode), os.Chmod(file, c.mode))
+		key, err := ReadKey(file)
+		if good := err == nil && key.Name == "porchlight." && key.secret == secret; good != c.good {
+			t.Errorf("%s: %+v, %v", what, key.Name, err)
+		}
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the secret is told: %v", what, err)
+		}
+	}
+}
