@@ -40,6 +40,9 @@ func (a *Agent) makeCertificates() certs.Reporter {
 	told := func() { a.certified.Raise(); a.changes.Raise() }
 	c.Allowed, c.OnTrouble, c.OnMade, c.Log = a.names.MayOrder, told, told, log
 	c.Before = a.names.Before
+	if a.client != nil {
+		c.ByDNS = &certs.PublishConfig{Root: a.rootName, Offered: func() bool { return a.access.Snapshot().Challenges }, Publish: a.client.PublishChallenges}
+	}
 	a.acme = certs.NewACME(c)
 	return a.acme
 }
@@ -80,7 +83,7 @@ func (a *Agent) certificate(app string) *agentapi.Certificate {
 	if !known {
 		return nil
 	}
-	out := &agentapi.Certificate{Problem: s.Problem.String()}
+	out := &agentapi.Certificate{Problem: s.Problem.String(), Common: s.Common}
 	if !s.Problem.IsZero() {
 		out.Words = words.Text{s.Problem}
 	}

@@ -238,8 +238,8 @@ const (
 	keyDomainsDue = "domain-due/"
 
 	keyCertificateEnds = "certificate-ends/"
-	keyChallengesDue  = "challenge-due/"
-	keyChallengeCheck = "challenge-check"
+	keyChallengesDue   = "challenge-due/"
+	keyChallengeCheck  = "challenge-check"
 
 	keysRecovering = "recovering/"
 

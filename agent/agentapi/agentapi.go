@@ -200,6 +200,8 @@ type Certificate struct {
 	// at about RenewsAfter, which is there when NotAfter is.
 	NotAfter    *time.Time `json:"notAfter,omitempty"`
 	RenewsAfter *time.Time `json:"renewsAfter,omitempty"`
+	// Common says that it is one for all names of the computer, and so tells nobody this one.
+	Common bool `json:"common,omitempty"`
 	// Problem is a sentence about one that cannot be had or renewed, or empty.
 	Problem string `json:"problem"`
 	// Words is Problem with its arguments apart, to be said in another language.

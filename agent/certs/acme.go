@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/certmagic"
@@ -40,6 +42,9 @@ type ACMEConfig struct {
 	// Before is asked before each order, a renewal's too, and refuses with its error; nil
 	// for nothing to ask.
 	Before func(ctx context.Context, name string) error
+	// ByDNS has one certificate for all names of the computer, where that is offered; nil for
+	// one for each name.
+	ByDNS *PublishConfig
 	// OnTrouble is called when Trouble may answer something else; nil for not.
 	OnTrouble func()
 	// OnMade is called when a new certificate is there, and State describes it; nil
@@ -50,7 +55,8 @@ type ACMEConfig struct {
 	Log *slog.Logger // nil means nowhere
 }
 
-// ACME is a Source whose certificates an authority issues over ACME (RFC 8555),
+// ACME is a Source whose certificates an authority issues over ACME (RFC 8555): one
+// for all names of the computer where that is offered (wildcard.go), or else
 // one for each name, made when the name is first wanted and renewed while it
 // is. The authority makes sure of a name by connecting to it (TLS-ALPN-01, RFC
 // 8737): through relay and tunnel to this Source, because no other port of
@@ -63,6 +69,9 @@ type ACME struct {
 	cache  *certmagic.Cache
 	flight singleflight.Group // by name
 	sooner chan struct{}      // has one when a name may be tried sooner, see Again
+
+	byDNS certmagic.Issuer         // of the certificate of all names; Run sets it
+	wild  atomic.Pointer[wildcard] // the same; nil while there is none
 
 	// issuer stands in for the authority in the tests; nil outside them.
 	issuer certmagic.Issuer
@@ -101,18 +110,23 @@ func NewACME(cfg ACMEConfig) *ACME {
 // may be called once.
 func (a *ACME) Run(ctx context.Context, names func() []string, changed <-chan struct{}) error {
 	var err error
-	a.magic, a.cache, err = acmeorder.New(acmeorder.Config{
+	order := acmeorder.Config{
 		Storage: newStorage(a.cfg.Dir), Directory: a.cfg.Directory, RootCAs: a.cfg.RootCAs,
 		Capacity: maxNames, OnEvent: a.noteEvent,
-	})
+	}
+	a.magic, a.cache, err = acmeorder.New(order)
 	if err != nil {
 		return err
 	}
 	defer a.cache.Stop()
+	a.byDNS = acmeorder.ByDNS(a.magic, order, &published{ACME: a})
 	if a.issuer != nil {
-		a.magic.Issuers = []certmagic.Issuer{a.issuer}
+		a.magic.Issuers, a.byDNS = []certmagic.Issuer{a.issuer}, a.issuer
 	}
 	a.life = ctx
+	if a.cfg.ByDNS != nil {
+		a.load(normal(a.cfg.ByDNS.Root()))
+	}
 	close(a.ready)
 	for {
 		var again <-chan time.Time
@@ -130,11 +144,17 @@ func (a *ACME) Run(ctx context.Context, names func() []string, changed <-chan st
 }
 
 // obtainAll sees to it that every name has a certificate, and returns how long
-// the first of those that were refused has to wait.
+// it is until one has to be looked at: the first of those that were refused, mostly.
 func (a *ACME) obtainAll(ctx context.Context, names []string) (wait time.Duration, any bool) {
+	if len(names) > 0 {
+		wait, any = a.obtainCommon(ctx)
+	}
 	for _, name := range names {
 		name = normal(name)
-		if ctx.Err() != nil || !a.Serves(name) {
+		if ctx.Err() != nil || !a.Serves(name) || a.spared(name) {
+			continue
+		}
+		if _, awaits := a.awaits(name); awaits {
 			continue
 		}
 		if err := a.obtain(ctx, name); err != nil {
@@ -160,8 +180,23 @@ func (a *ACME) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	case <-hello.Context().Done():
 		return nil, hello.Context().Err()
 	}
-	if acmeorder.IsChallenge(hello) || a.holds(name) {
+	if acmeorder.IsChallenge(hello) {
 		return a.magic.GetCertificate(hello)
+	}
+	if w := a.common(name); w != nil {
+		return w.cert, nil
+	}
+	if a.holds(name) {
+		return a.magic.GetCertificate(hello)
+	}
+	if root, awaits := a.awaits(name); awaits {
+		if err := a.obtainAllNames(hello.Context(), root); err != nil {
+			return nil, err
+		}
+		if w := a.common(name); w != nil {
+			return w.cert, nil
+		}
+		return nil, fmt.Errorf("no certificate of %s could be had", wildcardName(root))
 	}
 	if err := a.obtain(hello.Context(), name); err != nil {
 		return nil, err
@@ -172,7 +207,7 @@ func (a *ACME) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 // Serves implements Source.
 func (a *ACME) Serves(name string) bool { return name != "" && a.cfg.Allowed(name) }
 
-// holds says whether a certificate of name is at hand.
+// holds says whether a certificate of name alone is at hand.
 func (a *ACME) holds(name string) bool {
 	return len(a.cache.AllMatchingCertificates(name)) > 0
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/certmagic"
 	"github.com/mholt/acmez/v3/acme"
 
+	"porchlight/control/controlapi"
 	"porchlight/internal/oneline"
 	"porchlight/internal/words"
 )
@@ -23,6 +24,9 @@ const maxDetail = 200
 func (a *ACME) cause(name string, err error) words.Sentence {
 	if _, ok := errors.AsType[*words.Failure](err); ok { // of ACMEConfig.Before
 		return words.InWords(err)
+	}
+	if refusal, ok := errors.AsType[*controlapi.Error](err); ok { // of PublishConfig.Publish
+		return refusal.Sentence()
 	}
 	authority := authorityOf(a.cfg.Directory)
 	if problem, ok := errors.AsType[acme.Problem](err); ok {
@@ -51,6 +55,13 @@ func meaning(authority, name string, p acme.Problem) words.Sentence {
 	kind := p.Type
 	if kind == acme.ProblemTypeCompound && len(p.Subproblems) > 0 {
 		kind = p.Subproblems[0].Type
+	}
+	root, common := rootOf(name)
+	switch kind {
+	case acme.ProblemTypeDNS, acme.ProblemTypeUnauthorized, acme.ProblemTypeIncorrectResponse:
+		if common {
+			return words.Of("%[1]s says that it does not find the record %[2]s in the DNS. Ask whoever runs your server to type: porchlight-control check", authority, controlapi.ChallengePrefix+root)
+		}
 	}
 	switch kind {
 	case acme.ProblemTypeDNS:

@@ -11,9 +11,13 @@ import (
 // everywhere trust, as far as this directory knows; false for one that has none, and for
 // each of an authority that the owner named: it may be one of their own.
 func (a *ACME) PublicSince(name string) (since time.Time, is bool) {
+	name = normal(name)
+	w := a.common(name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	since, is = a.since[normal(name)]
+	if since, is = a.since[name]; !is && w != nil {
+		since, is = a.since[wildcardName(w.root)]
+	}
 	return since, is
 }
 

@@ -19,6 +19,7 @@ type Reporter interface {
 type State struct {
 	NotAfter    time.Time // zero where there is no certificate
 	RenewsAfter time.Time // when its successor is made, about; zero with NotAfter
+	Common      bool      // it is one of all names of the computer
 	// Problem is about a certificate that cannot be had, or will soon
 	// have ended; or zero.
 	Problem words.Sentence
@@ -50,8 +51,16 @@ func (a *ACME) State(name string) (s State, known bool) {
 			s, known = stateOf(cert.Leaf), true
 		}
 	}
+	common := a.common(name)
+	if common != nil {
+		s, known = stateOf(common.cert.Leaf), true
+		s.Common = true
+	}
+	root := a.offeredRoot()
 	a.mu.Lock()
-	s.Problem = a.problem(name)
+	if s.Problem = a.problem(name); s.Problem.IsZero() && covers(root, name) && (common != nil || !known) {
+		s.Problem = a.problem(wildcardName(root))
+	}
 	a.mu.Unlock()
 	if known && s.Problem.IsZero() && !a.cfg.Now().Before(s.NotAfter) {
 		// The computer slept past the end, say, and the next look will renew it.

@@ -19,6 +19,7 @@ import (
 
 // refusal is a name whose certificate could not be had.
 type refusal struct {
+	quiet bool // the certificate that it was to follow is good still
 	err   error
 	rest  time.Duration
 	again time.Time
@@ -92,18 +93,24 @@ func (a *ACME) restOf(name string) time.Duration {
 	return max(a.refused[name].again.Sub(a.cfg.Now()), time.Second)
 }
 
-// forget drops what is known of names nobody wants any more. Their certificates
+// forget drops what is known of names nobody wants any more, or that the certificate of all
+// names serves. Their certificates
 // stay in the directory and are renewed no longer: the authority would be refused
 // at the handshake, and counts such failures.
 func (a *ACME) forget(wanted []string) {
-	over := func(name string) bool { return !slices.Contains(wanted, name) && !a.cfg.Allowed(name) }
+	common := wildcardName(a.offeredRoot())
+	over := func(name string) bool {
+		return name != common && (!slices.Contains(wanted, name) && !a.cfg.Allowed(name) || a.spared(name))
+	}
 	var gone []certmagic.SubjectIssuer
 	a.mu.Lock()
 	for name := range a.managed {
 		if over(name) {
 			delete(a.managed, name)
 			delete(a.unrenewed, name)
-			delete(a.since, name)
+			if a.common(name) == nil {
+				delete(a.since, name)
+			}
 			gone = append(gone, certmagic.SubjectIssuer{Subject: name})
 		}
 	}
@@ -117,26 +124,36 @@ func (a *ACME) forget(wanted []string) {
 func (a *ACME) Trouble() words.Sentence {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.refused) == 0 {
+	refused := maps.Clone(a.refused)
+	maps.DeleteFunc(refused, func(_ string, r refusal) bool { return r.quiet })
+	if len(refused) == 0 {
 		if len(a.unrenewed) == 0 {
 			return words.Sentence{}
 		}
 		return a.problem(first(a.unrenewed))
 	}
-	worst := first(a.refused)
-	why := a.cause(worst, a.refused[worst].err)
+	worst := first(refused)
+	why := a.cause(worst, refused[worst].err)
+	if _, common := rootOf(worst); common {
+		return a.problem(worst)
+	}
 	var alike []string
-	for _, name := range slices.Sorted(maps.Keys(a.refused)) {
-		if a.cause(name, a.refused[name].err).Key == why.Key {
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
+		if a.cause(name, refused[name].err).Key == why.Key {
 			alike = append(alike, name)
 		}
 	}
-	return without(alike, why, a.refused[worst].again)
+	return without(alike, why, refused[worst].again)
 }
 
 // problem is a sentence about the certificate of name, or empty. mu is held.
 func (a *ACME) problem(name string) words.Sentence {
-	if r, refused := a.refused[name]; refused {
+	r, refused := a.refused[name]
+	root, common := rootOf(name)
+	switch {
+	case refused && !r.quiet && common:
+		return words.Of("The one certificate for all names of %[1]s could not be had. %[2]s Apps with a certificate of their own keep it, others cannot be opened. Porchlight tries again at %[3]s.", root, a.cause(name, r.err), r.again.Local().Format("15:04"))
+	case refused && !r.quiet:
 		return without([]string{name}, a.cause(name, r.err), r.again)
 	}
 	old, failing := a.unrenewed[name]

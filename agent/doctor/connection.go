@@ -227,8 +227,11 @@ var issuers = map[string]string{".letsencrypt.org": "letsencrypt.org"}
 // CAA is the DNS record with which nobody but this computer's account gets
 // certificates for its names (RFC 8659, RFC 8657). Whether it is there is not
 // looked up: that is the authority's to do.
-func CAA(address, account string) Finding {
-	name, authority := address, account
+func CAA(address, account string, common bool) Finding {
+	name, authority, method := address, account, "tls-alpn-01"
+	if common {
+		method = "dns-01"
+	}
 	if u, err := url.Parse(address); err == nil {
 		name = u.Hostname()
 	}
@@ -242,7 +245,29 @@ func CAA(address, account string) Finding {
 		}
 	}
 	return Found("CAA", fine, "Certificates come from "+issuer+". For nobody else to get one, whoever runs the domain publishes:",
-		fmt.Sprintf(`%s. IN CAA 0 issue "%s; validationmethods=tls-alpn-01; accounturi=%s"`, name, issuer, account))
+		fmt.Sprintf(`%s. IN CAA 0 issue "%s; validationmethods=%s; accounturi=%s"`, name, issuer, method, account))
+}
+
+// Common says whether all apps have one certificate, as far as they have any; known is false
+// where none has.
+func Common(apps []agentapi.OwnerApp) (common, known bool) {
+	for _, app := range apps {
+		if app.Certificate == nil || app.Certificate.NotAfter == nil {
+			continue
+		}
+		common = app.Certificate.Common && (common || !known)
+		known = true
+	}
+	return common, known
+}
+
+// Logs says whether everybody can read the names of apps in the logs of certificates.
+func Logs(common bool) Finding {
+	if common {
+		return Said("logs", fine, words.Of("One certificate serves all your apps, so the public logs of certificates have no app's name."), "")
+	}
+	return Said("logs", note, words.Of("Each app has a certificate of its own, so everybody can read its name in the public logs of certificates."),
+		"Whoever runs your server can end that with --dns or --dns-update (docs/operating.md: Certificates of the computers).")
 }
 
 // get follows no redirect and reads little: an answer is all that is wanted.

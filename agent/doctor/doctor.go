@@ -109,7 +109,11 @@ func (p Patient) checks() []check {
 		one(func(ctx context.Context) Finding { return Browsers(ctx, p.Own) })
 	}
 	if p.Authorities.Account != "" {
-		one(func(context.Context) Finding { return CAA(account.URL, p.Authorities.Account) })
+		common, known := Common(p.State.Apps)
+		one(func(context.Context) Finding { return CAA(account.URL, p.Authorities.Account, common) })
+		if known {
+			one(func(context.Context) Finding { return Logs(common) })
+		}
 	}
 	if p.State.Mode == agentapi.ModeDesktop {
 		checks = append(checks, MenuBar)

@@ -3,7 +3,7 @@
 // names of its apps, a server for its auth host.
 //
 // Neither has a port of its own for the authority to come to. The authority makes
-// sure of a name by connecting to it (TLS-ALPN-01, RFC 8737), through the
+// sure of a name by the DNS (ByDNS), or by connecting to it (TLS-ALPN-01, RFC 8737), through the
 // listener that visitors use, so what New returns has to answer that handshake
 // where TLS ends. Nobody is asked anything on a terminal, and nothing is logged
 // here: what matters comes to Config.OnEvent.
@@ -19,6 +19,7 @@ import (
 	"slices"
 
 	"github.com/caddyserver/certmagic"
+	"github.com/mholt/acmez/v3"
 	"go.uber.org/zap"
 )
 
@@ -63,19 +64,28 @@ func New(c Config) (*certmagic.Config, *certmagic.Cache, error) {
 		Logger:           quiet,
 	})
 	magic = certmagic.New(cache, certmagic.Config{Storage: c.Storage, LocalCache: c.Copy, OnEvent: c.OnEvent, Logger: quiet})
-	magic.Issuers = []certmagic.Issuer{unattended{certmagic.NewACMEIssuer(magic, certmagic.ACMEIssuer{
-		CA:                   cmp.Or(c.Directory, certmagic.LetsEncryptProductionCA),
-		Agreed:               true,
-		DisableHTTPChallenge: true,
-		// The library insists on a listener of its own for the challenge; the
-		// authority never comes to that one.
-		ListenHost:     "127.0.0.1",
-		AltTLSALPNPort: port,
-		TrustedRoots:   c.RootCAs,
-		Logger:         quiet,
-	})}}
+	issuer := c.issuer()
+	issuer.DisableHTTPChallenge = true
+	// The library insists on a listener of its own for the challenge; the
+	// authority never comes to that one.
+	issuer.ListenHost, issuer.AltTLSALPNPort = "127.0.0.1", port
+	magic.Issuers = []certmagic.Issuer{unattended{certmagic.NewACMEIssuer(magic, issuer)}}
 	close(ready)
 	return magic, cache, nil
+}
+
+func (c Config) issuer() certmagic.ACMEIssuer {
+	return certmagic.ACMEIssuer{
+		CA: cmp.Or(c.Directory, certmagic.LetsEncryptProductionCA), Agreed: true, TrustedRoots: c.RootCAs, Logger: zap.NewNop(),
+	}
+}
+
+// ByDNS issues for the same account what magic does not order by itself: names whose challenges
+// solver has be in the DNS (DNS-01).
+func ByDNS(magic *certmagic.Config, c Config, solver acmez.Solver) certmagic.Issuer {
+	issuer := c.issuer()
+	issuer.DNS01Solver = solver
+	return unattended{certmagic.NewACMEIssuer(magic, issuer)}
 }
 
 // unattended never asks for an e-mail address on the terminal: an account at the

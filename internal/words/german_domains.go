@@ -39,4 +39,17 @@ var germanDomains = map[string]string{
 	"The records of %s could not be looked up.":                                                                                                     "Nach den Einträgen von %s konnte nicht gesehen werden.",
 	"%s is not proven right now: its records have to be found first.":                                                                               "%s ist gerade nicht belegt: Erst müssen seine Einträge gefunden werden.",
 	`The DNS of %[1]s does not let %[2]s give certificates. Where the domain is registered, add: %[1]s CAA 0 issue "%[3]s"`:                         `Das DNS von %[1]s lässt %[2]s keine Zertifikate geben. Fügen Sie dort, wo die Domain registriert ist, hinzu: %[1]s CAA 0 issue "%[3]s"`,
+
+	// The one certificate of all names.
+	"This server publishes no challenges.":                                                      "Dieser Server veröffentlicht keine Nachweise für Zertifikate.",
+	"Those are more challenges than one certificate has.":                                       "Das sind mehr Nachweise, als ein Zertifikat hat.",
+	"That is no challenge of DNS-01.":                                                           "Das ist kein Nachweis für DNS-01.",
+	"That is no account at an authority.":                                                       "Das ist kein Konto bei einer Zertifizierungsstelle.",
+	"That is no name of an authority.":                                                          "Das ist kein Name einer Zertifizierungsstelle.",
+	"This computer had very many certificates begun within an hour. Another one can be later.":  "Dieser Computer hat in einer Stunde sehr viele Zertifikate begonnen. Später geht wieder eines.",
+	"The server's DNS did not take the record that the certificate needs. Ask whoever runs it.": "Das DNS des Servers hat den Eintrag nicht genommen, den das Zertifikat braucht. Fragen Sie, wer ihn betreibt.",
+	"%[1]s says that it does not find the record %[2]s in the DNS. Ask whoever runs your server to type: porchlight-control check":                                               "%[1]s sagt, im DNS sei der Eintrag %[2]s nicht zu finden. Bitten Sie, wer Ihren Server betreibt, um: porchlight-control check",
+	"The one certificate for all names of %[1]s could not be had. %[2]s Apps with a certificate of their own keep it, others cannot be opened. Porchlight tries again at %[3]s.": "Das eine Zertifikat für alle Namen von %[1]s war nicht zu haben. %[2]s Apps mit eigenem Zertifikat behalten es, andere lassen sich nicht öffnen. Porchlight versucht es um %[3]s wieder.",
+	"One certificate serves all your apps, so the public logs of certificates have no app's name.":                                                                               "Ein Zertifikat gilt für alle Ihre Apps, darum steht in den öffentlichen Protokollen der Zertifikate kein App-Name.",
+	"Each app has a certificate of its own, so everybody can read its name in the public logs of certificates.":                                                                  "Jede App hat ein eigenes Zertifikat, darum kann jeder ihren Namen in den öffentlichen Protokollen der Zertifikate lesen.",
 }

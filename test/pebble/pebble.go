@@ -39,8 +39,9 @@ type Authority struct {
 	store     *db.MemoryStore
 	issuer    *ca.CAImpl
 	validator *va.VAImpl
-	resolver  string        // host:port of a DNS server
-	known     chan struct{} // closed once front is set
+	resolver  string                 // host:port of a DNS server
+	texts     atomic.Pointer[string] // host:port of another one, asked for records TXT
+	known     chan struct{}          // closed once front is set
 	front     atomic.Pointer[http.Handler]
 	orders    atomic.Int64
 }
@@ -48,7 +49,8 @@ type Authority struct {
 // Start runs an authority. It answers nobody until LookAt is called.
 func Start(t testing.TB) *Authority {
 	t.Helper()
-	a := &Authority{store: db.NewMemoryStore(), resolver: everyNameIsHere(t), known: make(chan struct{}), Roots: x509.NewCertPool()}
+	a := &Authority{store: db.NewMemoryStore(), known: make(chan struct{}), Roots: x509.NewCertPool()}
+	a.resolver = a.everyNameIsHere(t)
 	a.Live(0)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -73,6 +75,9 @@ func (a *Authority) LookAt(port int) {
 	a.serve()
 	close(a.known)
 }
+
+// AskForTexts has it look for challenges in the DNS (DNS-01) at a server.
+func (a *Authority) AskForTexts(server string) { a.texts.Store(&server) }
 
 // Live has certificates issued from now on that live so long; zero for 90 days. They
 // are of another root.
@@ -111,13 +116,19 @@ func (c *counter) WriteHeader(status int) {
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// everyNameIsHere runs a DNS server for which every name is 127.0.0.1.
-func everyNameIsHere(t testing.TB) (addr string) {
+// everyNameIsHere runs a DNS server for which every name is 127.0.0.1, and which asks another
+// one for records TXT.
+func (a *Authority) everyNameIsHere(t testing.TB) (addr string) {
 	t.Helper()
 	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	started := make(chan struct{})
 	server := &dns.Server{Listener: l, NotifyStartedFunc: func() { close(started) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		m := new(dns.Msg).SetReply(q)
+		if at := a.texts.Load(); at != nil && q.Question[0].Qtype == dns.TypeTXT {
+			if said, err := dns.Exchange(q, *at); err == nil {
+				m = said
+			}
+		}
 		for _, question := range q.Question {
 			if question.Qtype == dns.TypeA {
 				m.Answer = append(m.Answer, &dns.A{

@@ -638,6 +638,8 @@ export interface Assistant {
 
 /** Of a live app's address, once something is known of it. */
 export interface Certificate {
+  /** It is one for all names of the computer, and so tells nobody this one. */
+  common?: boolean;
   /** When it ends, where there is one. */
   notAfter?: string;
   /** Why it cannot be had or renewed, or empty. */

@@ -1,0 +1,305 @@
+package certs
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"github.com/mholt/acmez/v3/acme"
+
+	"porchlight/control/controlapi"
+)
+
+// One certificate for the root host and all names one label below it, so that no app's name
+// is in the authorities' public logs. Its challenges are published in the DNS (DNS-01, RFC
+// 8555, section 8.4), where the control plane offers that.
+//
+// Names that have certificates of their own keep these until it is there. It goes on while it
+// is good once no challenges are published any more, and with a third of its life left each
+// name has its own again.
+
+// PublishConfig says how challenges get into the DNS; every field is required.
+type PublishConfig struct {
+	// Root is the root host without a port, empty before it is known.
+	Root func() string
+	// Offered says whether Publish would be taken now.
+	Offered func() bool
+	// Publish has these challenges of the root host, and no others, be in the DNS.
+	Publish func(ctx context.Context, all controlapi.Challenges) error
+}
+
+const (
+	// lookAgain bounds how long it is slept until a certificate is due.
+	lookAgain = time.Hour
+	// cleanUpIn bounds taking challenges away.
+	cleanUpIn = 10 * time.Second
+)
+
+// wildcard is a certificate of a root host and of the names below it. It is never changed.
+type wildcard struct {
+	root string
+	cert *tls.Certificate // with its leaf
+}
+
+// wildcardName is how such a certificate is called where others are called by their name.
+func wildcardName(root string) string { return "*." + root }
+
+// rootOf is the root host of wildcardName.
+func rootOf(name string) (root string, is bool) { return strings.CutPrefix(name, "*.") }
+
+// covers says whether a certificate of all names of root is good for a name.
+func covers(root, name string) bool {
+	label, below := strings.CutSuffix(name, "."+root)
+	return root != "" && (name == root || below && label != "" && !strings.Contains(label, "."))
+}
+
+// common is the certificate of all names, where it is one of name and good now; or nil.
+func (a *ACME) common(name string) *wildcard {
+	w := a.wild.Load()
+	if w == nil || !covers(w.root, name) || !a.cfg.Now().Before(w.cert.Leaf.NotAfter) {
+		return nil
+	}
+	return w
+}
+
+// offeredRoot is the root host where one certificate for all its names can be ordered, or
+// empty.
+func (a *ACME) offeredRoot() string {
+	if a.cfg.ByDNS == nil || !a.cfg.ByDNS.Offered() {
+		return ""
+	}
+	return normal(a.cfg.ByDNS.Root())
+}
+
+// spared says whether a name needs no certificate of its own, as there is one of all names
+// that will be renewed, or has long to go.
+func (a *ACME) spared(name string) bool {
+	w := a.common(name)
+	return w != nil && (w.root == a.offeredRoot() || a.cfg.Now().Before(renewAt(w.cert.Leaf)))
+}
+
+// awaits is the root host where a name waits for the certificate of all names: it has none of
+// its own, which would tell the name to everybody.
+func (a *ACME) awaits(name string) (root string, does bool) {
+	root = a.offeredRoot()
+	if !covers(root, name) {
+		return "", false
+	}
+	return root, !a.magic.Storage.Exists(a.life, certmagic.StorageKeys.SiteCert(a.magic.Issuers[0].IssuerKey(), name))
+}
+
+// obtainCommon sees to the certificate of all names, and returns how long until it is to be
+// looked at again; any is false where there is nothing to wait for.
+func (a *ACME) obtainCommon(ctx context.Context) (wait time.Duration, any bool) {
+	root := a.offeredRoot()
+	if root == "" {
+		if w := a.wild.Load(); w != nil && a.spared(w.root) {
+			return a.untilDue(w), true
+		}
+		return 0, false
+	}
+	if err := a.obtainAllNames(ctx, root); err != nil {
+		return a.restOf(wildcardName(root)), true
+	}
+	return a.untilDue(a.wild.Load()), true
+}
+
+// untilDue is how long to wait until a certificate has to be looked at.
+func (a *ACME) untilDue(w *wildcard) time.Duration {
+	return max(min(renewAt(w.cert.Leaf).Sub(a.cfg.Now()), lookAgain), time.Second)
+}
+
+// due says whether the certificate of all names of root is not there, or is to be renewed.
+func (a *ACME) due(root string) bool {
+	w := a.common(root)
+	return w == nil || !a.cfg.Now().Before(renewAt(w.cert.Leaf))
+}
+
+// obtainAllNames is obtain for the certificate of all names of root.
+func (a *ACME) obtainAllNames(ctx context.Context, root string) error {
+	if !a.due(root) {
+		return nil
+	}
+	name := wildcardName(root)
+	if err := a.resting(name); err != nil {
+		return err
+	}
+	done := a.flight.DoChan(name, func() (any, error) {
+		if a.load(root); !a.due(root) {
+			return nil, nil
+		}
+		ctx, cancel := context.WithTimeout(a.life, obtainIn)
+		defer cancel()
+		err := a.order(ctx, root)
+		if a.life.Err() == nil {
+			a.noteCommon(root, err)
+		}
+		return nil, err
+	})
+	select {
+	case r := <-done:
+		return r.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// load has a certificate of all names that the directory keeps serve, where it is still good.
+func (a *ACME) load(root string) {
+	if root == "" || a.common(root) != nil {
+		return
+	}
+	raw, err := a.magic.Storage.Load(a.life, wildcardKey(root))
+	if err != nil {
+		return
+	}
+	w, err := readWildcard(root, raw)
+	if err != nil {
+		a.cfg.Log.Warn("the certificate of all names that is kept cannot be used; another one is ordered", "err", err)
+		return
+	}
+	a.wild.Store(w)
+	if a.public() {
+		since := a.firstHad(wildcardName(root))
+		a.mu.Lock()
+		a.since[wildcardName(root)] = since
+		a.mu.Unlock()
+	}
+}
+
+func wildcardKey(root string) string {
+	return path.Join("wildcard", certmagic.StorageKeys.Safe(root)+".pem")
+}
+
+// readWildcard reads a key and the chain of its certificate.
+func readWildcard(root string, raw []byte) (*wildcard, error) {
+	cert, err := tls.X509KeyPair(raw, raw)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{root, "any." + root} {
+		if err := cert.Leaf.VerifyHostname(name); err != nil {
+			return nil, err
+		}
+	}
+	return &wildcard{root, &cert}, nil
+}
+
+// order has the authority certify all names of root. The key never leaves the directory.
+func (a *ACME) order(ctx context.Context, root string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	names := []string{root, wildcardName(root)}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{DNSNames: names}, key)
+	if err != nil {
+		return err
+	}
+	csr, err := x509.ParseCertificateRequest(der)
+	if err != nil {
+		return err
+	}
+	if checks, ok := a.byDNS.(certmagic.PreChecker); ok {
+		if err := checks.PreCheck(ctx, names, false); err != nil {
+			return err
+		}
+	}
+	issued, err := a.byDNS.Issue(ctx, csr)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	raw := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), issued.Certificate...)
+	w, err := readWildcard(root, raw)
+	if err != nil {
+		return fmt.Errorf("the certificate of all names that was issued: %w", err)
+	}
+	if err := a.magic.Storage.Store(ctx, wildcardKey(root), raw); err != nil {
+		return err
+	}
+	a.wild.Store(w)
+	if err := a.publish(ctx, nil); err != nil {
+		a.cfg.Log.Warn("the control plane was not told that all names have one certificate", "err", err)
+	}
+	return nil
+}
+
+// noteCommon is note for the certificate of all names. While the one before is good, a failure
+// is told as that of a renewal is.
+func (a *ACME) noteCommon(root string, err error) {
+	name := wildcardName(root)
+	a.note(name, err)
+	w := a.common(root)
+	a.mu.Lock()
+	if err == nil {
+		delete(a.unrenewed, name)
+	} else if w != nil {
+		r := a.refused[name]
+		r.quiet = true
+		a.refused[name] = r
+		if ends := w.cert.Leaf.NotAfter; ends.Sub(a.cfg.Now()) < ends.Sub(w.cert.Leaf.NotBefore)/6 {
+			a.unrenewed[name] = renewal{ends, err}
+		}
+	}
+	a.mu.Unlock()
+	if err != nil && w != nil {
+		a.cfg.OnTrouble()
+	}
+}
+
+// publish tells the control plane which challenges there are, and whose account this is.
+func (a *ACME) publish(ctx context.Context, values []string) error {
+	all := controlapi.Challenges{Values: values, Alone: a.common(normal(a.cfg.ByDNS.Root())) != nil}
+	if authority, account := CAAName(a.cfg.Directory), AccountURL(a.cfg.Dir, a.cfg.Directory); authority != "" && account != "" {
+		all.Authority, all.Account = authority, account
+	}
+	if all.Values == nil {
+		all.Values = []string{}
+	}
+	return a.cfg.ByDNS.Publish(ctx, all)
+}
+
+// published are the challenges of the orders under way (acmez.Solver).
+type published struct {
+	*ACME
+
+	mu     sync.Mutex
+	values []string // guarded by mu
+}
+
+// Present has one more challenge be in the DNS.
+func (p *published) Present(ctx context.Context, c acme.Challenge) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	values := append(slices.Clone(p.values), c.DNS01KeyAuthorization())
+	if err := p.publish(ctx, values); err != nil {
+		return err
+	}
+	p.values = values
+	return nil
+}
+
+// CleanUp takes one away. One that stays ends by itself.
+func (p *published) CleanUp(ctx context.Context, c acme.Challenge) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpIn)
+	defer cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.values = slices.DeleteFunc(slices.Clone(p.values), func(value string) bool { return value == c.DNS01KeyAuthorization() })
+	return p.publish(ctx, p.values)
+}
