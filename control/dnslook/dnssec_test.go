@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,7 +25,8 @@ type signedZone struct {
 	t      *testing.T
 	key    *dns.DNSKEY
 	signer crypto.Signer
-	said   map[string][]dns.RR // by name and type
+	mu     sync.Mutex
+	said   map[string][]dns.RR // by name and type; guarded by mu
 	addr   string
 }
 
@@ -57,13 +59,17 @@ func (z *signedZone) put(rr dns.RR, forged ...dns.RR) {
 	if len(forged) > 0 {
 		rr = forged[0]
 	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
 	z.said[place(h.Name, h.Rrtype)] = []dns.RR{rr, sig}
 }
 
 func (z *signedZone) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	a := new(dns.Msg).SetReply(q)
 	a.Authoritative = true
+	z.mu.Lock()
 	a.Answer = z.said[place(q.Question[0].Name, q.Question[0].Qtype)]
+	z.mu.Unlock()
 	a.SetEdns0(1232, true)
 	_ = w.WriteMsg(a)
 }
@@ -72,6 +78,9 @@ func (z *signedZone) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 func (z *signedZone) checking() (addr string) {
 	z.t.Helper()
 	program, err := exec.LookPath("unbound")
+	if err != nil { // Debian keeps it where other people's PATH does not lead
+		program, err = exec.LookPath("/usr/sbin/unbound")
+	}
 	if err != nil {
 		z.t.Skip("there is no unbound here")
 	}

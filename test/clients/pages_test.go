@@ -90,7 +90,8 @@ func TestOperatingRuns(t *testing.T) {
 		left: map[string]string{
 			"control.example.           A": "they are lines of DNS, not of a shell",
 			"porch.example.        NS":     "they are lines of DNS, not of a shell",
-			"go run ./build/release":       "they are two commands with a comment beside each; build/release has tests of its own",
+			"curl -fsSO https":             "its server has no certificate of an authority, and no release; test/release types it at one that has",
+			"dns-update:":                  "it names a DNS server of the operator's own; the tests of control/dnsupdate run BIND",
 			"porchlight settings":          "an owner types it at a computer; the tests of agent/cmd/porchlight do",
 			"bootstrap:":                   "it is for Patroni; make load PART=ha runs three servers with these settings",
 			"scrape_configs:":              "it is for Prometheus; test/nodes holds rules and dashboard against what a node serves",

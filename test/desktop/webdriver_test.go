@@ -200,9 +200,11 @@ func (p *page) press(css string) {
 	p.clicks++
 }
 
-// standsStill calls back when an element has been in one place for six frames.
+// standsStill scrolls to an element, as people do, whom a note at the edge of the window must
+// not keep from it, and calls back when it has been in one place for six frames.
 const standsStill = `
 	const [css, done] = arguments;
+	document.querySelector(css)?.scrollIntoView({ block: 'center' });
 	let last = '', still = 0;
 	const look = () => {
 		const box = document.querySelector(css)?.getBoundingClientRect();
