@@ -1,20 +1,30 @@
 package host
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"porchlight/agent/ownersecret"
+	"porchlight/agent/store"
 )
+
+// Secret may be kept of a data directory. Sure is true where it is known to be there.
+type Secret struct {
+	ownersecret.Store
+	Sure bool
+}
 
 // Secrets is wherever a secret of dataDir may be kept: that of its owner, and the credentials
 // of its connections. at is the control plane that it is connected to, or empty. The data
 // directory of a control plane is refused.
-func Secrets(dataDir string) (kept []ownersecret.Store, at string, err error) {
+func Secrets(dataDir string) (kept []Secret, at string, err error) {
 	if err := notAServers(dataDir); err != nil {
 		return nil, "", err
 	}
-	kept = []ownersecret.Store{ownersecret.File(dataDir), ownersecret.Keychain(dataDir)}
+	kept = []Secret{{Store: ownersecret.File(dataDir)}, {Store: ownersecret.Keychain(dataDir)}}
 	file, err := openConnection(filepath.Join(dataDir, connectionName))
 	if err != nil {
 		return nil, "", err
@@ -23,12 +33,64 @@ func Secrets(dataDir string) (kept []ownersecret.Store, at string, err error) {
 	if all.Current != nil {
 		at = all.Current.AuthURL
 	}
-	for _, c := range slices.Concat(list(all.Current), list(all.Last), all.Ending) {
+	for i, c := range slices.Concat(list(all.Last), list(all.Current), all.Ending) {
+		sure := i > 0 || all.Last == nil // that of the last one was forgotten as it ended
 		if c.Store == storeKeychain {
-			kept = append(kept, ownersecret.DeviceKeychain(dataDir, c.ID))
+			kept = append(kept, Secret{ownersecret.DeviceKeychain(dataDir, c.ID), sure})
 		} else {
-			kept = append(kept, ownersecret.DeviceFile(dataDir, c.ID))
+			kept = append(kept, Secret{ownersecret.DeviceFile(dataDir, c.ID), sure})
 		}
 	}
 	return kept, at, nil
+}
+
+var (
+	// made is what Porchlight puts into a data directory: agent, menu bar and local control
+	// plane, of every version.
+	made = regexp.MustCompile(`^(agent\.db(\.format-\d+)?|agent\.json|connection\.json|https-port|desktop\.(json|lock|sock)|acme|connected-ca|ca|control|socket|\.porchlight-\d+|\.DS_Store)$`)
+	// besides is what is beside it where the person's configuration is the same directory, as
+	// on a Mac: secrets of other data directories, too.
+	besides = regexp.MustCompile(`^(owner|device|reach)$`)
+)
+
+// Contents parts what is in dataDir: what Porchlight put there, and what somebody else did.
+func Contents(dataDir string) (ours, others []string, err error) {
+	all, err := os.ReadDir(dataDir)
+	config, _ := os.UserConfigDir()
+	one, _ := os.Stat(filepath.Join(config, "porchlight"))
+	other, _ := os.Stat(dataDir)
+	for _, file := range all {
+		switch name := file.Name(); {
+		case made.MatchString(name):
+			ours = append(ours, name)
+		case !besides.MatchString(name) || !os.SameFile(one, other):
+			others = append(others, name)
+		}
+	}
+	return ours, others, err
+}
+
+// Remove removes what Porchlight put into dataDir, the database last, and then dataDir where
+// nothing else is in it.
+func Remove(dataDir string) error {
+	ours, others, err := Contents(dataDir)
+	if err != nil {
+		return err
+	}
+	for _, name := range ours {
+		if name != store.FileName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dataDir, name)))
+		}
+	}
+	if err == nil {
+		err = os.Remove(filepath.Join(dataDir, store.FileName))
+	}
+	if err != nil {
+		return err
+	}
+	left, err := os.ReadDir(dataDir)
+	if err == nil && (len(left) == 0 || len(others) > 0) {
+		err = os.Remove(dataDir)
+	}
+	return err
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,14 +86,16 @@ func (c cli) uninstall(ctx context.Context, dir string, yes bool) error {
 			return err
 		}
 	}
+	runs := func() bool { _, _, err := store.Format(dir); return errors.Is(err, store.ErrInUse) }
 	usual := dir == agent.DefaultDataDir() // which is what starts at login
-	if usual {
-		stopService(ctx)
+	if usual && runs() {
+		service(ctx, "stop")
 	}
-	if _, _, err := store.Format(dir); errors.Is(err, store.ErrInUse) {
+	if runs() {
 		return fmt.Errorf("Porchlight runs on %s, and nothing of it was removed. Stop it first", dir)
 	}
 	if usual {
+		service(ctx, "disable", "--now")
 		if err := autostart.Disable(); err != nil {
 			return err
 		}
@@ -104,12 +107,13 @@ func (c cli) uninstall(ctx context.Context, dir string, yes bool) error {
 	}
 	for _, kept := range secrets {
 		switch err := kept.Delete(ctx); {
-		case err == nil, errors.Is(err, ownersecret.ErrNotFound), errors.Is(err, ownersecret.ErrUnavailable):
+		case err == nil, errors.Is(err, ownersecret.ErrNotFound):
+		case errors.Is(err, ownersecret.ErrUnavailable) && !kept.Sure:
 		default:
 			return fmt.Errorf("not all is removed: %w. Type it again then", err)
 		}
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := host.Remove(dir); err != nil {
 		return fmt.Errorf("not all of %s could be removed: %w", dir, err)
 	}
 	return nil
@@ -134,6 +138,12 @@ func purgeable(dir string) error {
 		return fmt.Errorf("%s has your home in it, and is not removed", dir)
 	case has != nil:
 		return fmt.Errorf("%s is no data directory of Porchlight (it has no %s), and is not removed", dir, store.FileName)
+	}
+	switch _, others, err := host.Contents(dir); {
+	case err != nil:
+		return err
+	case len(others) > 0:
+		return fmt.Errorf("%s has something else in it, too, and is not removed: %s. Move that away first", dir, printable(others[0]))
 	}
 	return nil
 }
@@ -165,10 +175,10 @@ func configDir() string {
 	return dir
 }
 
-// stopService has systemd not start the agent again; it is no error where there is no systemd, or
+// service has systemd do something about the agent; it is no error where there is no systemd, or
 // no such service.
-func stopService(ctx context.Context) {
+func service(ctx context.Context, what ...string) {
 	if runtime.GOOS == "linux" {
-		_ = exec.CommandContext(ctx, "systemctl", "--user", "disable", "--now", userService).Run()
+		_ = exec.CommandContext(ctx, "systemctl", slices.Concat([]string{"--user"}, what, []string{userService})...).Run()
 	}
 }

@@ -40,6 +40,9 @@ func TestUninstall(t *testing.T) {
 	if said, err := run("yes\n", "uninstall", "--purge"); err == nil || !strings.Contains(said, "Porchlight runs on "+data) {
 		t.Errorf("while it runs: %v: %s", err, said)
 	}
+	if asked, _ := os.ReadFile(in("systemctl")); strings.Contains(string(asked), "disable") {
+		t.Errorf("while it runs systemd was asked %q", asked)
+	}
 	s.signal(syscall.SIGINT)
 	s.ends(0)
 	secrets := programs.Got(filepath.Glob(in(".config/porchlight/owner/*.secret")))(t)
@@ -63,6 +66,21 @@ func TestUninstall(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(data, "agent.db")); err != nil {
 		t.Fatal("something was removed")
 	}
+	// What else is in it stays, and so does everything while a credential is out of reach.
+	programs.Must(t, os.WriteFile(filepath.Join(data, "photos"), nil, 0o600))
+	if said, err := run("yes\n", "uninstall", "--purge"); err == nil || !strings.Contains(said, "something else in it, too, and is not removed: photos") {
+		t.Errorf("with photos in it: %v: %s", err, said)
+	}
+	programs.Must(t, os.Remove(filepath.Join(data, "photos")))
+	connection := filepath.Join(data, "connection.json")
+	programs.Must(t, os.WriteFile(connection, []byte(`{"current": {"id": "00", "authUrl": "https://control.example", "computerId": "c", "host": "maya.example", "store": "keychain"}}`), 0o600))
+	if said, err := run("yes\n", "uninstall", "--purge"); err == nil || !strings.Contains(said, "not all is removed: there is no keychain here") {
+		t.Errorf("without the keychain that has its credential: %v: %s", err, said)
+	}
+	if _, err := os.Stat(filepath.Join(data, "agent.db")); err != nil {
+		t.Fatal("what says where the credential is was removed")
+	}
+	programs.Must(t, os.Remove(connection))
 	if said, err := run("yes\n", "uninstall", "--purge"); err != nil || !strings.Contains(said, data+" and what belongs to it are gone") {
 		t.Errorf("%v: %s", err, said)
 	}
@@ -100,7 +118,7 @@ func TestUninstallRemovesNothingElse(t *testing.T) {
 			t.Errorf("%s would be removed", data)
 		}
 	}
-	for _, data := range []string{made("empty"), made("others", "photos"), made("server", "agent.db", "control.db"), link} {
+	for _, data := range []string{made("empty"), made("others", "photos"), made("server", "agent.db", "control.db"), made("mixed", "agent.db", "photos"), link} {
 		var o output
 		if code := run(context.Background(), []string{"uninstall", "--purge", "--yes", "--data", data}, o.terminal()); code == 0 {
 			t.Errorf("%s was removed", data)
