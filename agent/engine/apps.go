@@ -240,7 +240,7 @@ func (a *Apps) Approve(ctx context.Context, name string, how agentapi.Approval) 
 		return agentapi.Publication{}, err
 	}
 	if app, ok := a.Lookup(name); ok && app.Status == agentapi.StatusPending {
-		e.Port, e.Contained = app.Port, app.contained()
+		e.Port, e.Contained = app.Port, true
 		a.lookSoon(ctx, &e, app, true)
 	}
 	out, _, err := a.apply(ctx, name, e)

@@ -8,9 +8,10 @@ import (
 	"porchlight/agent/upstream"
 )
 
-// A container that asks by its labels is approved for itself: its engine, its name, its image
-// and its port. All containers have the same program at their ports, or none that is seen, so
-// what listens says nothing of which one it is; the engine does, and is asked for it.
+// A container is approved for itself, whether it asked by its labels or a program asked for its
+// port: its engine, its name, its image and its port. All containers have the same program at
+// their ports, or none that is seen, so what listens says nothing of which one it is; the engine
+// does, and is asked for it.
 
 // container is the one that an event makes an app's.
 func (e event) container() *agentapi.Container {
@@ -33,6 +34,10 @@ func (e event) behind() *agentapi.Container {
 func otherContainer(was, is *agentapi.Container) bool {
 	return was != nil && (is == nil || !was.Same(*is))
 }
+
+// takenFrom says whether a container asks for what another was approved for. A program that asks
+// for the port again changes nothing of who is behind that.
+func takenFrom(was, by *agentapi.Container) bool { return by != nil && otherContainer(was, by) }
 
 // contained says whether an app was approved for a container, or one asks for it.
 func (app App) contained() bool { return app.kept != nil && approvedOf(app.kept).Container != nil }

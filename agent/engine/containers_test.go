@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -172,6 +173,38 @@ func TestContainersAndProgramsHaveTheirOwnNames(t *testing.T) {
 	pub, err := d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "notes", LocalPort: 8001})
 	if pub.Status != agentapi.StatusPending || err != nil {
 		t.Errorf("a program takes a container's name: %+v, %v", pub, err)
+	}
+}
+
+// Weakness: a program asks for a container's port, the owner is shown the container and says
+// yes, and the approval was for whatever container comes to that port. It is for the one that
+// was shown, as is what the owner shares; the program's next request asks nothing anew.
+func TestAContainersPortIsApprovedForItWhoeverAsked(t *testing.T) {
+	t.Parallel()
+	asks := agentapi.PublishRequest{Name: "notes", Label: "notes", LocalPort: 8000}
+	for what, approve := range map[string]func(d *docker) error{
+		"asked for": func(d *docker) error {
+			_, err := d.apps.Publish(t.Context(), Caller{}, asks)
+			return errors.Join(err, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: new(agentapi.SeenOf(d.shown(t)))})))
+		},
+		"shared": func(d *docker) error {
+			seen := agentapi.Seen{Label: "notes", LocalPort: 8000, Program: new(web.String()), User: new("root")}
+			return second(d.apps.Share(t.Context(), "notes", 1, agentapi.Share{Seen: seen, Others: true, Keep: true}))
+		},
+	} {
+		d := openDocker(t)
+		programs.Must(t, approve(d))
+		if !d.welcome() {
+			t.Fatalf("%s: the container that was approved gets no visitors", what)
+		}
+		d.behind[8000] = agentapi.Container{Engine: web.Engine, Name: "mallet", Image: "evil", ImageID: "ee"}
+		if d.welcome() || d.shown(t).Status != agentapi.StatusPending {
+			t.Errorf("%s: another container is in its place: %+v", what, d.shown(t))
+		}
+		d.behind[8000] = web
+		if pub, err := d.apps.Publish(t.Context(), Caller{}, asks); pub.Status != agentapi.StatusLive || err != nil || !d.welcome() {
+			t.Errorf("%s: it is back: %+v, %v", what, pub, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -235,7 +236,7 @@ func publish(now stored, e event) (outcome, error) {
 	// Because of its port or its key: another user's program may be gone by now.
 	waits := now.App.Approved != nil && !was.OtherUser && (now.App.LocalPort != was.LocalPort || was.OtherKey)
 	moved := was.LocalPort != e.Port && (e.AskAgain || waits || was.Container != nil)
-	if moved || was.OtherKey || otherUser(now.App, e) || otherContainer(was.Container, e.By.Container) {
+	if moved || was.OtherKey || otherUser(now.App, e) || takenFrom(was.Container, e.By.Container) {
 		return askingAgain(now, e), nil
 	}
 	before := asApproved(now.App)
@@ -302,6 +303,7 @@ func approve(now stored, e event) (outcome, error) {
 	app.ApprovedFor = approvedFor(app.Listener, e)
 	if e.Listening {
 		app.Listener, app.Address = e.Listener, e.Address
+		app.Container = cmp.Or(app.Container, e.behind()) // as the owner was shown it, whoever asked
 	}
 	if app.Approved != nil && !app.Approved.OtherKey {
 		app.Key = "" // another program may be there than showed it

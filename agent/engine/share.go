@@ -93,7 +93,7 @@ func share(now stored, e event) (outcome, error) {
 	}
 	app.Status, app.Label, app.LocalPort, app.Quiet, app.Asker = agentapi.StatusLive, e.Label, e.Port, false, ""
 	app.Listener, app.Address, app.ApprovedFor = e.Listener, e.Address, approvedFor(agentapi.Listener{}, e)
-	app.Container = nil
+	app.Container = e.behind()
 	if e.Keep {
 		app.Ends = nil
 	}
