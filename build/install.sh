@@ -48,6 +48,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 case $address in
+*@*) fail "the address must not have a name or a password in it" ;;
 https://*) protocol='=https' ;;
 http://127.0.0.1:* | http://localhost:*) protocol='=http,https' ;; # of this computer
 '') usage >&2; exit 2 ;;

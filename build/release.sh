@@ -12,7 +12,12 @@ version=$1 ldflags=$2 tags=$3
 shift 3
 [ $# -gt 0 ] || set -- programs server desktop
 export VERSION=$version LABEL=$version
-[ -n "${KEY:-}" ] || LABEL=$version-unsigned
+if [ -z "${KEY:-}" ]; then
+	LABEL=$version-unsigned
+elif [ ! -r "$KEY" ]; then
+	echo "KEY is $KEY, which cannot be read. Nothing was made." >&2
+	exit 1
+fi
 targets=${TARGETS:-linux/amd64 linux/arm64 linux/arm/7 windows/amd64 windows/arm64 darwin/amd64 darwin/arm64}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH OUT=out/release
