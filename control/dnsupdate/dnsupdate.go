@@ -108,8 +108,11 @@ func (u *Updater) Set(ctx context.Context, name string, values []string) error {
 	}
 	m.SetTsig(u.cfg.Key.Name, u.cfg.Key.Algorithm, fudge, time.Now().Unix())
 	answer, _, err := u.client.ExchangeContext(ctx, m, u.cfg.Server)
-	if err != nil {
+	switch {
+	case err != nil:
 		return u.unanswered(err)
+	case answer.Rcode == dns.RcodeSuccess && answer.IsTsig() == nil: // the library takes it for good
+		return u.distrusted(dns.ErrNoSig)
 	}
 	return u.said(answer.Rcode, name)
 }

@@ -106,6 +106,24 @@ func TestBIND(t *testing.T) {
 	}
 }
 
+// Weakness: the library takes an answer that nobody signed, and anybody on the way can say that a
+// change was made. Checked: such a word of success is an error (RFC 8945, section 5.3).
+func TestUnsignedAnswer(t *testing.T) {
+	t.Parallel()
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
+	server := &dns.Server{Listener: l, MsgAcceptFunc: func(dns.Header) dns.MsgAcceptAction { return dns.MsgAccept }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		_ = w.WriteMsg(new(dns.Msg).SetReply(q)) // who asked says how it went
+	})}
+	ended := make(chan error, 1)
+	go func() { ended <- server.ActivateAndServe() }()
+	u := New(Config{Server: l.Addr().String(), Zone: "porch.example", Key: Key{"k.", dns.HmacSHA256, secret}})
+	if err := u.Set(t.Context(), name, []string{challenge}); err == nil || !strings.Contains(err.Error(), "--dns-update-key") {
+		t.Errorf("a word that nobody signed: %v", err)
+	}
+	l.Close()
+	<-ended
+}
+
 // A server that says nothing keeps a few waiting for some seconds, and no more at once.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
