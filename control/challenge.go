@@ -42,7 +42,6 @@ type certifying struct {
 	Challenges []challenge `json:"challenges,omitempty"`
 	Authority  string      `json:"authority,omitempty"`
 	Account    string      `json:"account,omitempty"`
-	Alone      bool        `json:"alone,omitempty"`
 	Due        time.Time   `json:"due,omitzero"` // where its index has it; zero for nowhere
 }
 
@@ -143,7 +142,7 @@ func (s *Challenges) Put(ctx context.Context, computerID string, asked controlap
 			}
 		}
 		changed = !slices.Equal(before, asked.Values)
-		row.Authority, row.Account, row.Alone = asked.Authority, asked.Account, asked.Alone
+		row.Authority, row.Account = asked.Authority, asked.Account
 		tx.putCertifying(c, row, added)
 		return c.Name, nil
 	})
@@ -239,16 +238,14 @@ func (s *Challenges) Of(ctx context.Context, short string) (Certifying, error) {
 	})
 }
 
-// caa lets the computer's own account have certificates in the ways that it uses.
+// caa lets the computer's own account have certificates in the ways that agents of any version
+// use: one that goes back to an earlier version, or hears a node that publishes no challenges,
+// says so to nobody here, and is to have certificates all the same.
 func (c certifying) caa() string {
 	if c.Authority == "" {
 		return ""
 	}
-	methods := "dns-01"
-	if !c.Alone {
-		methods += ",tls-alpn-01"
-	}
-	return c.Authority + "; accounturi=" + c.Account + "; validationmethods=" + methods
+	return c.Authority + "; accounturi=" + c.Account + "; validationmethods=dns-01,tls-alpn-01"
 }
 
 // NewChallenge has the form of one, and is nobody's.

@@ -62,9 +62,11 @@ func TestChallenges(t *testing.T) {
 			if got := answered(t, other, maya.Computer.Name); !slices.Equal(got.Challenges, []string{two}) {
 				t.Errorf("after ten minutes: %+v", got)
 			}
-			account.Values, account.Alone = nil, true
+			// Without a word of the agent's, as of one that went back to an earlier version, its
+			// account goes on having certificates in both ways.
+			account.Values = nil
 			programs.Must(t, put(maya, account))
-			if got := answered(t, other, maya.Computer.Name); len(got.Challenges) != 0 || !strings.HasSuffix(got.CAA, "validationmethods=dns-01") {
+			if got := answered(t, other, maya.Computer.Name); len(got.Challenges) != 0 || !strings.HasSuffix(got.CAA, "validationmethods=dns-01,tls-alpn-01") {
 				t.Errorf("taken away: %+v", got)
 			}
 

@@ -233,8 +233,8 @@ func (a *ACME) order(ctx context.Context, root string) error {
 		return err
 	}
 	a.wild.Store(w)
-	if err := a.publish(ctx, nil); err != nil {
-		a.cfg.Log.Warn("the control plane was not told that all names have one certificate", "err", err)
+	if a.due(root) { // ordered once more at once, it would be no better
+		return x509.CertificateInvalidError{Cert: w.cert.Leaf, Reason: x509.Expired, Detail: "the certificate of all names is to be renewed already"}
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (a *ACME) noteCommon(root string, err error) {
 
 // publish tells the control plane which challenges there are, and whose account this is.
 func (a *ACME) publish(ctx context.Context, values []string) error {
-	all := controlapi.Challenges{Values: values, Alone: a.common(normal(a.cfg.ByDNS.Root())) != nil}
+	all := controlapi.Challenges{Values: values}
 	if authority, account := CAAName(a.cfg.Directory), AccountURL(a.cfg.Dir, a.cfg.Directory); authority != "" && account != "" {
 		all.Authority, all.Account = authority, account
 	}

@@ -29,8 +29,6 @@ type Challenges struct {
 	// nobody else get a certificate. Both or neither are empty.
 	Authority string `json:"authority,omitempty"`
 	Account   string `json:"account,omitempty"`
-	// Alone says that no name of the computer is certified in another way any more.
-	Alone bool `json:"alone,omitempty"`
 }
 
 // PublishChallenges has the control plane publish these challenges and no others.
