@@ -169,18 +169,18 @@ func certifyingOf(tx *txn, c computer) certifying {
 // putCertifying writes a row; where it has new values it is looked at when these are over.
 func (t *txn) putCertifying(c computer, row certifying, added bool) {
 	if added {
-		t.moveDue(c.ID, &row, t.now.Add(challengeLives))
+		t.moveDue(c, &row, t.now.Add(challengeLives))
 	}
 	t.put(keyCertifying(c.ID), row, 0)
 }
 
 // moveDue has a row looked at then; zero for never.
-func (t *txn) moveDue(computerID string, row *certifying, due time.Time) {
+func (t *txn) moveDue(c computer, row *certifying, due time.Time) {
 	if !row.Due.IsZero() {
-		t.delete(keyChallengeDue(row.Due, computerID))
+		t.delete(keyChallengeDue(row.Due, c.ID))
 	}
 	if row.Due = due; !due.IsZero() {
-		t.put(keyChallengeDue(due, computerID), struct{}{}, 0)
+		t.put(keyChallengeDue(due, c.ID), c.Name, 0)
 	}
 }
 
@@ -311,7 +311,7 @@ func (s *Challenges) isDue(key string) bool {
 func (s *Challenges) end(ctx context.Context, key string) error {
 	_, computerID, _ := strings.Cut(key[len(keyChallengesDue):], "/")
 	for range 3 {
-		short, left, err := s.left(ctx, computerID)
+		short, left, err := s.left(ctx, key, computerID)
 		if err != nil {
 			return err
 		}
@@ -320,13 +320,19 @@ func (s *Challenges) end(ctx context.Context, key string) error {
 			again = s.now().Add(challengeAgain)
 		}
 		same, err := updated(ctx, s.core, func(tx *txn) (bool, error) {
-			tx.delete(key)
-			c, found := get[computer](tx, keyComputer(computerID))
-			if !found {
-				return true, nil
-			}
+			c, _ := tx.certified(key, computerID)
 			row := certifyingOf(tx, c)
 			same := slices.Equal(row.valid(tx.now), left)
+			if c.ID != computerID {
+				if same {
+					tx.delete(key)
+				}
+				if same && !again.IsZero() {
+					tx.put(keyChallengeDue(again, computerID), short, 0)
+				}
+				return same, nil
+			}
+			tx.delete(key)
 			row, _ = row.with(row.valid(tx.now), tx.now)
 			due := again
 			for _, one := range row.Challenges {
@@ -334,7 +340,7 @@ func (s *Challenges) end(ctx context.Context, key string) error {
 					due = one.Until
 				}
 			}
-			tx.moveDue(computerID, &row, due)
+			tx.moveDue(c, &row, due)
 			tx.put(keyCertifying(computerID), row, 0)
 			return same, nil
 		})
@@ -345,12 +351,24 @@ func (s *Challenges) end(ctx context.Context, key string) error {
 	return nil
 }
 
-// left is a computer's short name, empty where it is gone, and its values that are not over.
-func (s *Challenges) left(ctx context.Context, computerID string) (short string, values []string, err error) {
-	c, err := viewed(ctx, s.core, func(tx *txn) (c computer, err error) {
-		c, _ = get[computer](tx, keyComputer(computerID))
+// left is the short name that a line of the index is about, empty where nothing says it any
+// more, and the values of that name that are not over.
+func (s *Challenges) left(ctx context.Context, key, computerID string) (short string, values []string, err error) {
+	short, err = viewed(ctx, s.core, func(tx *txn) (string, error) {
+		c, short := tx.certified(key, computerID)
 		values = certifyingOf(tx, c).valid(tx.now)
-		return c, nil
+		return short, nil
 	})
-	return c.Name, values, err
+	return short, values, err
+}
+
+// certified is the computer that a line of the index is about, with its short name. Where it
+// is gone it is whichever has the name now, if any.
+func (t *txn) certified(key, computerID string) (c computer, short string) {
+	if c, found := get[computer](t, keyComputer(computerID)); found {
+		return c, c.Name
+	}
+	short, _ = get[string](t, key)
+	c, _ = computerByName(t, short)
+	return c, short
 }

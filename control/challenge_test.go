@@ -172,4 +172,30 @@ func TestChallengesAtAnotherServer(t *testing.T) {
 	if len(at()) != 0 || due() != 0 {
 		t.Errorf("after its time: %v, %d due", told, due())
 	}
+
+	// A computer that is gone leaves nothing there, and whoever has its name now keeps theirs.
+	remove := func() {
+		owner := ok[Account](t)(b.Accounts.ByEmail(t.Context(), "maya@example.com"))
+		programs.Must(t, b.Computers.Remove(t.Context(), owner.ID, maya.Computer.Name))
+	}
+	programs.Must(t, put(value))
+	remove()
+	b.clock.Add(challengeLives / 2)
+	maya = b.owner()
+	programs.Must(t, put(value[1:]+"x"))
+	b.clock.Add(challengeLives/2 + challengesEvery)
+	programs.Must(t, b.Challenges.endDue(t.Context()))
+	if !slices.Equal(at(), []string{value[1:] + "x"}) || due() != 1 {
+		t.Errorf("of the next computer of that name: %v, %d due", told, due())
+	}
+	remove()
+	leave(true)
+	b.clock.Add(challengeLives)
+	programs.Must(t, b.Challenges.endDue(t.Context()))
+	leave(false)
+	b.clock.Add(challengeAgain + challengesEvery)
+	programs.Must(t, b.Challenges.endDue(t.Context()))
+	if len(at()) != 0 || due() != 0 {
+		t.Errorf("after both are gone: %v, %d due", told, due())
+	}
 }

@@ -24,7 +24,7 @@ import (
 //	domain/NAME                     domainHolder: whose an own domain is
 //	domain-due/TIME/COMPUTER/NAME   nothing: the index of domain by when it is looked at
 //	certifying/COMPUTER             certifying: what the DNS says of it
-//	challenge-due/TIME/COMPUTER     nothing: the index of certifying by when challenges are over
+//	challenge-due/TIME/COMPUTER     its short name: the index of certifying by when challenges are over
 //	challenge-check                 challenge: an operator's, to see whether it is seen
 //	credential/HASH                 computer id
 //	ended-credential/EVENT/ID       computer id, for other nodes, for a while
