@@ -238,6 +238,11 @@ func (a *ACME) Ends() (first time.Time) {
 	a.mu.Unlock()
 	for _, name := range names {
 		var last *x509.Certificate
+		if root, common := rootOf(name); common {
+			if w := a.wild.Load(); w != nil && w.root == root {
+				last = w.cert.Leaf
+			}
+		}
 		for _, cert := range a.cache.AllMatchingCertificates(name) {
 			if last == nil || cert.Leaf.NotAfter.After(last.NotAfter) {
 				last = cert.Leaf

@@ -160,7 +160,7 @@ func (a *ACME) load(root string) {
 	if root == "" || a.common(root) != nil {
 		return
 	}
-	raw, err := a.magic.Storage.Load(a.life, wildcardKey(root))
+	raw, err := a.magic.Storage.Load(a.life, a.wildcardKey(root))
 	if err != nil {
 		return
 	}
@@ -178,8 +178,11 @@ func (a *ACME) load(root string) {
 	}
 }
 
-func wildcardKey(root string) string {
-	return path.Join("wildcard", certmagic.StorageKeys.Safe(root)+".pem")
+// wildcardKey is where the certificate is kept, one of each authority: that of another one, as
+// of an owner's own, is not to serve in its place.
+func (a *ACME) wildcardKey(root string) string {
+	safe := certmagic.StorageKeys.Safe
+	return path.Join("wildcard", safe(a.byDNS.IssuerKey()), safe(root)+".pem")
 }
 
 // readWildcard reads a key and the chain of its certificate.
@@ -229,7 +232,7 @@ func (a *ACME) order(ctx context.Context, root string) error {
 	if err != nil {
 		return fmt.Errorf("the certificate of all names that was issued: %w", err)
 	}
-	if err := a.magic.Storage.Store(ctx, wildcardKey(root), raw); err != nil {
+	if err := a.magic.Storage.Store(ctx, a.wildcardKey(root), raw); err != nil {
 		return err
 	}
 	a.wild.Store(w)
