@@ -226,12 +226,10 @@ var issuers = map[string]string{".letsencrypt.org": "letsencrypt.org"}
 
 // CAA is the DNS record with which nobody but this computer's account gets
 // certificates for its names (RFC 8659, RFC 8657). Whether it is there is not
-// looked up: that is the authority's to do.
-func CAA(address, account string, common bool) Finding {
-	name, authority, method := address, account, "tls-alpn-01"
-	if common {
-		method = "dns-01"
-	}
+// looked up: that is the authority's to do. It allows both ways that agents use: a record that
+// allows one is in the way as soon as the server begins or ends to publish challenges.
+func CAA(address, account string) Finding {
+	name, authority := address, account
 	if u, err := url.Parse(address); err == nil {
 		name = u.Hostname()
 	}
@@ -245,7 +243,7 @@ func CAA(address, account string, common bool) Finding {
 		}
 	}
 	return Found("CAA", fine, "Certificates come from "+issuer+". For nobody else to get one, whoever runs the domain publishes:",
-		fmt.Sprintf(`%s. IN CAA 0 issue "%s; validationmethods=%s; accounturi=%s"`, name, issuer, method, account))
+		fmt.Sprintf(`%s. IN CAA 0 issue "%s; validationmethods=dns-01,tls-alpn-01; accounturi=%s"`, name, issuer, account))
 }
 
 // Common says whether all apps have one certificate, as far as they have any; known is false

@@ -110,7 +110,7 @@ func (p Patient) checks() []check {
 	}
 	if p.Authorities.Account != "" {
 		common, known := Common(p.State.Apps)
-		one(func(context.Context) Finding { return CAA(account.URL, p.Authorities.Account, common) })
+		one(func(context.Context) Finding { return CAA(account.URL, p.Authorities.Account) })
 		if known {
 			one(func(context.Context) Finding { return Logs(common) })
 		}

@@ -120,8 +120,8 @@ func TestDoctorWords(t *testing.T) {
 	programs.Must(t, os.WriteFile(filepath.Join(dir, "agent.db"), nil, 0o600))
 	say("a mail was given up", doctor.Mails([]string{"ben@example.net"})...)
 	say("a store is empty", doctor.Stores(dir)...)
-	say("who may issue certificates", doctor.CAA("https://maya.porch.example", "https://acme-v02.api.letsencrypt.org/acme/acct/1234", false))
-	say("all apps have one certificate", doctor.CAA("https://maya.porch.example", "https://acme-v02.api.letsencrypt.org/acme/acct/1234", true), doctor.Logs(true))
+	say("who may issue certificates", doctor.CAA("https://maya.porch.example", "https://acme-v02.api.letsencrypt.org/acme/acct/1234"))
+	say("all apps have one certificate", doctor.Logs(true))
 	say("each app has its own certificate", doctor.Logs(false))
 
 	const at = "https://maya.porch.example"
