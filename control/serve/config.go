@@ -154,6 +154,9 @@ func (c *Config) updateNotice() *controlapi.UpdateNotice {
 	return &c.UpdateNotice
 }
 
+// releaseSums is in every release. A directory without it is another one by mistake, maybe with secrets in it.
+const releaseSums = "SHA256SUMS"
+
 // openInstall opens InstallDir, so that no name leads out of it whatever comes of it later.
 func (n *Node) openInstall() (err error) {
 	if n.cfg.InstallDir == "" {
@@ -161,6 +164,9 @@ func (n *Node) openInstall() (err error) {
 	}
 	if n.install, err = os.OpenRoot(n.cfg.InstallDir); err != nil {
 		return fmt.Errorf("cannot open the directory with a release %s: %w (--install-dir)", n.cfg.InstallDir, durable.Plain(err))
+	}
+	if _, err := n.install.Lstat(releaseSums); err != nil {
+		return fmt.Errorf("%s holds no release, as it has no %s; nothing in it is given to anybody (--install-dir)", n.cfg.InstallDir, releaseSums)
 	}
 	return nil
 }

@@ -286,3 +286,19 @@ func TestAResolverCountsOnce(t *testing.T) {
 	c := Config{Resolvers: []string{"9.9.9.9", "9.9.9.9:5353"}}
 	programs.Must(t, c.completeResolvers())
 }
+
+// Weakness: the operator names a wrong directory, as the data's, and everybody may fetch what
+// is in it. A release has its sums.
+func TestOnlyAReleaseIsGivenOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n := &Node{cfg: Config{InstallDir: dir}}
+	programs.Must(t, os.WriteFile(filepath.Join(dir, "control.db"), []byte("secrets"), 0o600))
+	if err := n.openInstall(); err == nil || !strings.Contains(err.Error(), "no release") {
+		t.Errorf("a data directory: %v", err)
+	}
+	_ = n.install.Close()
+	programs.Must(t, os.WriteFile(filepath.Join(dir, releaseSums), nil, 0o600))
+	programs.Must(t, n.openInstall())
+	_ = n.install.Close()
+}
