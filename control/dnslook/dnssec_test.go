@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -84,14 +85,13 @@ func (z *signedZone) checking() (addr string) {
 	if err != nil {
 		z.t.Skip("there is no unbound here")
 	}
-	l := programs.Got(net.ListenPacket("udp", "127.0.0.1:0"))(z.t)
-	addr = l.LocalAddr().String()
-	_, port, _ := net.SplitHostPort(addr)
-	l.Close() // for unbound, which takes both
+	// It takes the port of both protocols; at 127.0.0.1 the one of UDP stands for the port being ours.
+	port := strconv.Itoa(programs.FreePort(z.t))
+	addr = "127.0.0.2:" + port
 	file := filepath.Join(z.t.TempDir(), "unbound.conf")
 	at := strings.Replace(z.addr, ":", "@", 1)
 	programs.Must(z.t, os.WriteFile(file, fmt.Appendf(nil, `server:
-  interface: 127.0.0.1
+  interface: 127.0.0.2
   port: %s
   chroot: ""
   username: ""
