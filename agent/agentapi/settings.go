@@ -49,7 +49,7 @@ type Settings struct {
 	// Containers is the socket of a container engine, docker's or podman's, whose containers
 	// may ask for addresses by their labels; empty for none. Whoever has that socket is root
 	// on this computer, or the user whose engine it is.
-	Containers string `json:"containers" help:"socket of docker or podman, such as /run/docker.sock, whose containers may then ask for addresses by labels; '' for none. That socket is root on this computer: Porchlight reads the list of containers there, and nothing else" says:"Containers may ask for addresses, by the socket %s." none:"none"`
+	Containers string `json:"containers" help:"socket of docker or podman, such as /run/docker.sock, whose containers may then ask for addresses by labels; '' for none. That socket is root on this computer: Porchlight reads the list of containers there, and nothing else" says:"Socket by which containers may ask for addresses: %s." none:"none"`
 	// Notify is the level that Quiet is, empty for a list of the owner's own; to set it
 	// is to set Quiet to what the level means. It is never kept: Quiet is.
 	Notify string `json:"notify,omitempty" default:"everything" help:"how much you are notified of: everything, waiting (for you) or nothing; who asks, and what ends access for all, at each" says:"Notifications: %s." none:"your own choice"`

@@ -167,7 +167,7 @@ func TestTheAgentsImage(t *testing.T) {
 		"localhost/porchlight:latest", "agent", "--local", "--api", api, "--https", https)
 	programs.Eventually(t, "its owner is known to it", func() bool {
 		said, err := e.try("podman", "exec", "agent", "/porchlight", "settings")
-		return err == nil && strings.Contains(said, "Containers may ask for addresses, by the socket none.")
+		return err == nil && strings.Contains(said, "Socket by which containers may ask for addresses: none.")
 	})
 	e.podman("stop", "agent")
 	if code := e.podman("inspect", "--format", "{{.State.ExitCode}}", "agent"); code != "0" {
