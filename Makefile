@@ -136,7 +136,7 @@ profile: setup-bench $(if $(filter all,$(PART)),setup-desktop) ## what the parts
 against: setup-bench ## this version beside an earlier one, in one run: make against COMMIT=15e3b3f [ROUNDS=5]
 	build/against.sh $(COMMIT) $(ROUNDS)
 
-load: setup-load cli ## thousands of simulated computers on one node and several: make load [QUICK=1] [PART=cost|herd|outage|withdrawal|pass|small|ha|upgrade]
+load: setup-load cli ## thousands of simulated computers on one node and several: make load [QUICK=1] [PART=cost|herd|outage|withdrawal|pass|small|ha|upgrade|many]
 	@build/load.sh $(PART) $(if $(QUICK),quick)
 
 ## Packing it ------------------------------------------------------------------

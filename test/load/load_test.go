@@ -51,6 +51,10 @@ func TestParts(t *testing.T) {
 			{Name: "2 computers back after kill -9, PostgreSQL 10ms away", Metric: there}: 2,
 		}},
 		{"pass", pass, map[row]float64{}},
+		{"many", many, map[row]float64{
+			{Name: "computers asleep, 3 nodes", Metric: there}: 200,
+			{Name: "a visit, 3 nodes", Metric: failures}:       0,
+		}},
 		{"small", inAFile, map[row]float64{{Name: "100 computers, rows in a file", Metric: there}: smallComputers}},
 	} {
 		t.Run(tt.part, func(t *testing.T) {

@@ -64,7 +64,9 @@ func (w *world) enrol(ctx context.Context, n int) error {
 }
 
 // homeAddress is one of a computer's own among 127.0.0.0/8.
-func homeAddress(i int) string { return fmt.Sprintf("127.1.%d.%d", i/250, 1+i%250) }
+func homeAddress(i int) string {
+	return fmt.Sprintf("127.%d.%d.%d", 1+i/62_500, i/250%250, 1+i%250)
+}
 
 // populate has n computers running, enrolled where they are not yet.
 func (w *world) populate(ctx context.Context, n int) error {

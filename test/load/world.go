@@ -123,7 +123,9 @@ func (w *world) openDatabase(ctx context.Context) (err error) {
 		w.database, err = w.cluster.newDatabase(ctx)
 		return err
 	}
-	if w.server, err = pgtest.Start(pgtest.Options{Durable: true, Settings: []string{"shared_preload_libraries=pg_stat_statements"}}); err != nil {
+	if w.server, err = pgtest.Start(pgtest.Options{Durable: true, Settings: []string{
+		"shared_preload_libraries=pg_stat_statements", fmt.Sprint("max_connections=", max(200, 40*w.nodes)),
+	}}); err != nil {
 		return err
 	}
 	w.cleanup = append(w.cleanup, w.server.Close)
@@ -230,7 +232,7 @@ func (w *world) start(ctx context.Context, n *node) (err error) {
 	args := []string{
 		"--domain", domain, "--auth-host", authHost, "--public-port", strconv.Itoa(w.port),
 		"--listen", n.address, "--tunnel-address", n.address, "--grace", serve.DefaultGrace.String(),
-		"--outbox", filepath.Join(w.dir, "mails"), "--log-level", "error", "--limit-computers", "16384",
+		"--outbox", filepath.Join(w.dir, "mails"), "--log-level", "error", "--limit-computers", "20000",
 		"--limit-visitors", "4096", "--limit-visitors-per-address", "4096",
 		"--metrics", "127.0.0.1:0", "--drain-wait", w.drain.String(),
 	}
