@@ -28,7 +28,7 @@ func many(ctx context.Context, s settings, r *results) error {
 		n, nodes, step = 200, 3, 100
 	}
 	s.patience *= 5 // they come through the cores that measure
-	w, err := openWorld(ctx, s, shape{nodes: nodes})
+	w, err := openWorld(ctx, s, shape{nodes: nodes, dense: true})
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (w *world) move(first, n int) error {
 	for i := first; i < n; {
 		to := min(n, (i/perHouse+1)*perHouse)
 		if i/perHouse == len(w.houses) {
-			h, err := openHouse(w.shape.houses)
+			h, err := openHouse(w.shape.houses, w.dense)
 			if err != nil {
 				return err
 			}

@@ -78,6 +78,7 @@ type shape struct {
 	drain   time.Duration // how long a node that is asked to end still takes visitors
 	program string        // that nodes are started with; empty for this version's
 	houses  string        // the program that computers run in; empty for this one
+	dense   bool          // many nodes and computers share the machine: both take less memory, and more time
 }
 
 // openWorld starts PostgreSQL whose commits wait for the disk, and nodes.
@@ -124,7 +125,7 @@ func (w *world) openDatabase(ctx context.Context) (err error) {
 		return err
 	}
 	if w.server, err = pgtest.Start(pgtest.Options{Durable: true, Settings: []string{
-		"shared_preload_libraries=pg_stat_statements", fmt.Sprint("max_connections=", max(200, 40*w.nodes)),
+		"shared_preload_libraries=pg_stat_statements", fmt.Sprint("max_connections=", max(200, 20*w.nodes)),
 	}}); err != nil {
 		return err
 	}
@@ -196,6 +197,9 @@ func nodeAddress(i, port int) string {
 func (w *world) addNode(ctx context.Context, i int) error {
 	n := &node{name: fmt.Sprint("node", i+1), address: nodeAddress(i, w.port), database: w.database, program: cmp.Or(w.shape.program, w.program)}
 	n.dir = filepath.Join(w.dir, n.name)
+	if w.dense {
+		n.database += "&pool_max_conns=8"
+	}
 	if w.linked {
 		l, err := openLink(w.server.Socket(), w.away)
 		if err != nil {
