@@ -30,6 +30,7 @@ type order struct {
 	Roots []byte   // and what its certificates lead to
 	Nodes []string // where that name leads; nil for as before
 	Add   []home
+	Apart bool // and they come one after the other, as startAgain has them do
 	Mark  bool // look who comes back from now on, and count what is tried
 	Lose  bool // lossy computers lose their network
 	// Again has the agents end and start again, each with the snapshot it kept, a few at a
@@ -81,7 +82,11 @@ func beComputers(ctx context.Context, orders io.Reader, reports io.Writer) error
 		if o.Nodes != nil {
 			have.nodes.Store(&o.Nodes)
 		}
+		pace := time.NewTicker(againEach)
 		for _, h := range o.Add {
+			if o.Apart {
+				<-pace.C
+			}
 			c, err := newComputer(h, have, &controlapi.Snapshot{})
 			if err != nil {
 				return err
@@ -89,6 +94,7 @@ func beComputers(ctx context.Context, orders io.Reader, reports io.Writer) error
 			all = append(all, c)
 			c.start(ctx)
 		}
+		pace.Stop()
 		if o.Again > 0 {
 			if err := startAgain(ctx, all, o.Again); err != nil {
 				return err

@@ -20,8 +20,10 @@ const (
 	perHouse = 2500
 	// enrolAtOnce is how many are put into the database at a time.
 	enrolAtOnce = 16
-	// lookEvery is how often houses are asked how their computers do.
+	// lookEvery is how often houses are asked how their computers do, and lookDense how often
+	// where there are so many that their answers are work.
 	lookEvery = 100 * time.Millisecond
+	lookDense = 2 * time.Second
 )
 
 // domainOf opens what the commands open where no server runs, for what they do.
@@ -91,7 +93,7 @@ func (w *world) move(first, n int) error {
 				return err
 			}
 		}
-		if _, err := w.houses[i/perHouse].tell(order{Add: w.homes[i:to]}); err != nil {
+		if _, err := w.houses[i/perHouse].tell(order{Add: w.homes[i:to], Apart: w.dense}); err != nil {
 			return err
 		}
 		i = to
@@ -130,7 +132,11 @@ func (w *world) await(ctx context.Context) (report, error) {
 
 // awaitAll waits until as many as there are computers are counted.
 func (w *world) awaitAll(ctx context.Context, counted func(report) int) (r report, err error) {
-	tick := time.NewTicker(lookEvery)
+	every := lookEvery
+	if w.dense && !w.quick {
+		every = lookDense
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for end := time.Now().Add(w.patience); ; {
 		r, err = w.tell(order{})
