@@ -101,6 +101,7 @@ func TestPaper(t *testing.T) {
 	said := paper(rows)
 	for _, want := range []string{
 		"Measured with 1000 computers", "| 10000 | 1 | memory | 1 |", "| 1000000 | 58 | memory | 40 | 100000 | 10000 | 42889 |",
+		"| 10000000 | no number | memory | 400 | 1000000 | 100000 | – |",
 		"What breaks first is the processor time of a PostgreSQL with 16 cores, at 400000 computers",
 	} {
 		if !strings.Contains(said, want) {

@@ -119,8 +119,12 @@ tokens and %s sign-ins. A node has %.0f cores, %.0f GB and %.0f files, and half 
 		busiest, visitsADay, short(gigabytesADay), refreshesADay, short(signInsADay), nodeCores, nodeGB, nodeMaxFiles)
 	for _, n := range []float64{10_000, 100_000, 1_000_000, 10_000_000} {
 		nodes := e.nodes(n)
-		fmt.Fprintf(&b, "| %.0f | %.0f | %s | %.0f | %.0f | %.0f | %.0f |\n",
-			n, nodes.n, nodes.why, e.cores(n), n*e.statements, n*e.written, messages(n*e.messages, nodes.n))
+		count, said := fmt.Sprintf("%.0f", nodes.n), fmt.Sprintf("%.0f", messages(n*e.messages, nodes.n))
+		if n*oneKnown/1e6 >= nodeGB*halfUsed {
+			count, said = "no number", "–" // each keeps where all the computers are
+		}
+		fmt.Fprintf(&b, "| %.0f | %s | %s | %.0f | %.0f | %.0f | %s |\n",
+			n, count, nodes.why, e.cores(n), n*e.statements, n*e.written, said)
 	}
 	first, then := e.breaks()
 	fmt.Fprintf(&b, `
