@@ -39,7 +39,7 @@ func (a *Agent) makeCertificates() certs.Reporter {
 	c := *a.cfg.ACME
 	told := func() { a.certified.Raise(); a.changes.Raise() }
 	c.Allowed, c.OnTrouble, c.OnMade, c.Log = a.names.MayOrder, told, told, log
-	c.Before = a.names.Before
+	c.Before, c.Own = a.names.Before, a.names.OwnersDNS
 	if a.client != nil {
 		c.ByDNS = &certs.PublishConfig{Root: a.rootName, Offered: func() bool { return a.access.Snapshot().Challenges }, Publish: a.client.PublishChallenges}
 	}

@@ -42,6 +42,8 @@ type ACMEConfig struct {
 	// Before is asked before each order, a renewal's too, and refuses with its error; nil
 	// for nothing to ask.
 	Before func(ctx context.Context, name string) error
+	// Own says whether a name is in a DNS that the owner keeps, for what helps; nil where none is.
+	Own func(name string) bool
 	// ByDNS has one certificate for all names of the computer, where that is offered; nil for
 	// one for each name.
 	ByDNS *PublishConfig
@@ -183,7 +185,7 @@ func (a *ACME) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	if acmeorder.IsChallenge(hello) {
 		return a.magic.GetCertificate(hello)
 	}
-	if w := a.common(name); w != nil {
+	if w := a.serving(name); w != nil {
 		return w.cert, nil
 	}
 	if a.holds(name) {
@@ -213,21 +215,28 @@ func (a *ACME) holds(name string) bool {
 }
 
 // obtain waits until there is a certificate of name, from the directory or from
-// the authority, or ctx ends. However many want one, it is ordered once, and goes
-// on when they leave, until Run ends. Run has set what it needs.
+// the authority, or ctx ends. Run has set what it needs.
 func (a *ACME) obtain(ctx context.Context, name string) error {
 	if a.holds(name) {
 		return nil
 	}
+	return a.ordered(ctx, name, func(ctx context.Context) error { return a.magic.ManageSync(ctx, []string{name}) },
+		func(err error) { a.note(name, err) })
+}
+
+// ordered waits until a certificate that is called name was ordered, or ctx ends. However many
+// want one, it is ordered once, and goes on when they leave, until Run ends. note is told how
+// it ended.
+func (a *ACME) ordered(ctx context.Context, name string, order func(context.Context) error, note func(error)) error {
 	if err := a.resting(name); err != nil {
 		return err
 	}
 	done := a.flight.DoChan(name, func() (any, error) {
 		ctx, cancel := context.WithTimeout(a.life, obtainIn)
 		defer cancel()
-		err := a.magic.ManageSync(ctx, []string{name})
+		err := order(ctx)
 		if a.life.Err() == nil {
-			a.note(name, err)
+			note(err)
 		}
 		return nil, err
 	})

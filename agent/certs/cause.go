@@ -30,6 +30,11 @@ func (a *ACME) cause(name string, err error) words.Sentence {
 	}
 	authority := authorityOf(a.cfg.Directory)
 	if problem, ok := errors.AsType[acme.Problem](err); ok {
+		if a.cfg.Own != nil && a.cfg.Own(name) {
+			if said := meaningOfOwn(authority, name, kindOf(problem)); !said.IsZero() {
+				return said
+			}
+		}
 		return meaning(authority, name, problem)
 	}
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
@@ -50,12 +55,31 @@ func (a *ACME) cause(name string, err error) words.Sentence {
 	return words.Of("%s gave none. Porchlight's log says more.", authority)
 }
 
-// meaning is an authority's problem document (RFC 8555, section 6.7) in a sentence.
-func meaning(authority, name string, p acme.Problem) words.Sentence {
-	kind := p.Type
-	if kind == acme.ProblemTypeCompound && len(p.Subproblems) > 0 {
-		kind = p.Subproblems[0].Type
+// kindOf is the type of a problem document (RFC 8555, section 6.7).
+func kindOf(p acme.Problem) string {
+	if p.Type == acme.ProblemTypeCompound && len(p.Subproblems) > 0 {
+		return p.Subproblems[0].Type
 	}
+	return p.Type
+}
+
+// meaningOfOwn is what a problem means that the owner of an own domain can mend, who keeps its
+// DNS; zero for others.
+func meaningOfOwn(authority, name, kind string) words.Sentence {
+	switch kind {
+	case acme.ProblemTypeDNS:
+		return words.Of("%[1]s says that it finds no address of %[2]s. Look at its records where the domain is registered.", authority, name)
+	case acme.ProblemTypeConnection, acme.ProblemTypeUnauthorized, acme.ProblemTypeTLS, acme.ProblemTypeIncorrectResponse:
+		return words.Of("%[1]s says that %[2]s does not lead to this computer. Look at its records where the domain is registered.", authority, name)
+	case acme.ProblemTypeCAA:
+		return words.Of("The DNS of %[2]s does not let %[1]s give certificates (CAA). Allow it where the domain is registered.", authority, name)
+	}
+	return words.Sentence{}
+}
+
+// meaning is a problem document in a sentence.
+func meaning(authority, name string, p acme.Problem) words.Sentence {
+	kind := kindOf(p)
 	root, common := rootOf(name)
 	switch kind {
 	case acme.ProblemTypeDNS, acme.ProblemTypeUnauthorized, acme.ProblemTypeIncorrectResponse:

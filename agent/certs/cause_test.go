@@ -25,11 +25,16 @@ func TestCauseOfNoCertificate(t *testing.T) {
 		return fmt.Errorf("[%s] Obtain: %w", name, acme.Problem{Type: acme.ProblemTypeNamespace + kind, Status: 400, Detail: detail})
 	}
 	away := &url.Error{Op: "Get", URL: "https://acme-v02.api.letsencrypt.org/directory", Err: fmt.Errorf("no route to host")}
+	const own = "notes.maya.net" // its DNS is the owner's
 	for _, c := range []struct {
 		directory, name string
 		err             error
 		says            string
 	}{
+		{"https://ca.home.example:9000/acme/dir", own, problem("dns", "NXDOMAIN"), "ca.home.example:9000 says that it finds no address of notes.maya.net. Look at its records where the domain is registered."},
+		{"", own, problem("unauthorized", "Incorrect validation certificate"), "does not lead to this computer. Look at its records where the domain is registered."},
+		{"https://ca.home.example:9000/acme/dir", own, problem("caa", "CAA record prevents issuance"), "The DNS of notes.maya.net does not let ca.home.example:9000 give certificates (CAA). Allow it where the domain is registered."},
+		{"", own, problem("rateLimited", "too many certificates"), "gives no more certificates here for now"},
 		{"", name, problem("dns", "NXDOMAIN looking up A for "+name), "Let's Encrypt says that it finds no address of " + name + ". That is set in the DNS: ask whoever runs your server."},
 		{"", name, problem("connection", "refused"), "does not lead to this computer"},
 		{"", name, problem("unauthorized", "Incorrect validation certificate"), "does not lead to this computer"},
@@ -47,7 +52,7 @@ func TestCauseOfNoCertificate(t *testing.T) {
 		{"https://ca.home.example:9000/acme/dir", name, away, "ca.home.example:9000 cannot be reached"},
 		{"", name, fmt.Errorf("anything"), "Porchlight's log says more."},
 	} {
-		a := NewACME(ACMEConfig{Directory: c.directory})
+		a := NewACME(ACMEConfig{Directory: c.directory, Own: Names{Root: func() string { return "maya.porch.example" }}.OwnersDNS})
 		if said := a.cause(c.name, c.err).String(); !strings.Contains(said, c.says) {
 			t.Errorf("of %v the owner is told %q, not %q", c.err, said, c.says)
 		}

@@ -33,6 +33,12 @@ func (n Names) Before(ctx context.Context, name string) error {
 	return n.Prove(ctx, name)
 }
 
+// OwnersDNS says whether a name is in a DNS that the owner keeps, not the service.
+func (n Names) OwnersDNS(name string) bool {
+	_, below := n.below(name)
+	return !below
+}
+
 // Serves says whether TLS is answered for a host name: the root host and one label
 // below it. Whether an app is there is for the page to say, not for the handshake.
 func (n Names) Serves(name string) bool {

@@ -51,10 +51,9 @@ func (a *ACME) State(name string) (s State, known bool) {
 			s, known = stateOf(cert.Leaf), true
 		}
 	}
-	common := a.common(name)
+	common := a.serving(name)
 	if common != nil {
-		s, known = stateOf(common.cert.Leaf), true
-		s.Common = true
+		s, known = State{NotAfter: common.cert.Leaf.NotAfter, RenewsAfter: common.renew, Common: true}, true
 	}
 	root := a.offeredRoot()
 	a.mu.Lock()

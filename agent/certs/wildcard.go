@@ -12,11 +12,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/certmagic"
-	"github.com/mholt/acmez/v3/acme"
 
 	"porchlight/control/controlapi"
 )
@@ -48,8 +46,10 @@ const (
 
 // wildcard is a certificate of a root host and of the names below it. It is never changed.
 type wildcard struct {
-	root string
-	cert *tls.Certificate // with its leaf
+	root  string
+	cert  *tls.Certificate // with its leaf
+	renew time.Time        // when it is to be renewed
+	ask   time.Time        // when the authority is asked whether that is to be sooner
 }
 
 // wildcardName is how such a certificate is called where others are called by their name.
@@ -73,6 +73,18 @@ func (a *ACME) common(name string) *wildcard {
 	return w
 }
 
+// serving is the certificate of all names where a visitor of name is shown it: not once the name
+// has a good one of its own again.
+func (a *ACME) serving(name string) *wildcard {
+	w := a.common(name)
+	if w == nil || a.spared(name) || !slices.ContainsFunc(a.cache.AllMatchingCertificates(name), func(c certmagic.Certificate) bool {
+		return c.Leaf != nil && a.cfg.Now().Before(c.Leaf.NotAfter)
+	}) {
+		return w
+	}
+	return nil
+}
+
 // offeredRoot is the root host where one certificate for all its names can be ordered, or
 // empty.
 func (a *ACME) offeredRoot() string {
@@ -86,7 +98,7 @@ func (a *ACME) offeredRoot() string {
 // that will be renewed, or has long to go.
 func (a *ACME) spared(name string) bool {
 	w := a.common(name)
-	return w != nil && (w.root == a.offeredRoot() || a.cfg.Now().Before(renewAt(w.cert.Leaf)))
+	return w != nil && (w.root == a.offeredRoot() || a.cfg.Now().Before(w.renew))
 }
 
 // awaits is the root host where a name waits for the certificate of all names: it has none of
@@ -102,6 +114,7 @@ func (a *ACME) awaits(name string) (root string, does bool) {
 // obtainCommon sees to the certificate of all names, and returns how long until it is to be
 // looked at again; any is false where there is nothing to wait for.
 func (a *ACME) obtainCommon(ctx context.Context) (wait time.Duration, any bool) {
+	a.askWhenToRenew(ctx)
 	root := a.offeredRoot()
 	if root == "" {
 		if w := a.wild.Load(); w != nil && a.spared(w.root) {
@@ -117,13 +130,14 @@ func (a *ACME) obtainCommon(ctx context.Context) (wait time.Duration, any bool) 
 
 // untilDue is how long to wait until a certificate has to be looked at.
 func (a *ACME) untilDue(w *wildcard) time.Duration {
-	return max(min(renewAt(w.cert.Leaf).Sub(a.cfg.Now()), lookAgain), time.Second)
+	now := a.cfg.Now()
+	return max(min(w.renew.Sub(now), w.ask.Sub(now), lookAgain), time.Second)
 }
 
 // due says whether the certificate of all names of root is not there, or is to be renewed.
 func (a *ACME) due(root string) bool {
 	w := a.common(root)
-	return w == nil || !a.cfg.Now().Before(renewAt(w.cert.Leaf))
+	return w == nil || !a.cfg.Now().Before(w.renew)
 }
 
 // obtainAllNames is obtain for the certificate of all names of root.
@@ -131,28 +145,12 @@ func (a *ACME) obtainAllNames(ctx context.Context, root string) error {
 	if !a.due(root) {
 		return nil
 	}
-	name := wildcardName(root)
-	if err := a.resting(name); err != nil {
-		return err
-	}
-	done := a.flight.DoChan(name, func() (any, error) {
+	return a.ordered(ctx, wildcardName(root), func(ctx context.Context) error {
 		if a.load(root); !a.due(root) {
-			return nil, nil
+			return nil
 		}
-		ctx, cancel := context.WithTimeout(a.life, obtainIn)
-		defer cancel()
-		err := a.order(ctx, root)
-		if a.life.Err() == nil {
-			a.noteCommon(root, err)
-		}
-		return nil, err
-	})
-	select {
-	case r := <-done:
-		return r.Err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+		return a.order(ctx, root)
+	}, func(err error) { a.noteCommon(root, err) })
 }
 
 // load has a certificate of all names that the directory keeps serve, where it is still good.
@@ -196,7 +194,7 @@ func readWildcard(root string, raw []byte) (*wildcard, error) {
 			return nil, err
 		}
 	}
-	return &wildcard{root, &cert}, nil
+	return &wildcard{root: root, cert: &cert, renew: renewAt(cert.Leaf)}, nil
 }
 
 // order has the authority certify all names of root. The key never leaves the directory.
@@ -263,46 +261,4 @@ func (a *ACME) noteCommon(root string, err error) {
 	if err != nil && w != nil {
 		a.cfg.OnTrouble()
 	}
-}
-
-// publish tells the control plane which challenges there are, and whose account this is.
-func (a *ACME) publish(ctx context.Context, values []string) error {
-	all := controlapi.Challenges{Values: values}
-	if authority, account := CAAName(a.cfg.Directory), AccountURL(a.cfg.Dir, a.cfg.Directory); authority != "" && account != "" {
-		all.Authority, all.Account = authority, account
-	}
-	if all.Values == nil {
-		all.Values = []string{}
-	}
-	return a.cfg.ByDNS.Publish(ctx, all)
-}
-
-// published are the challenges of the orders under way (acmez.Solver).
-type published struct {
-	*ACME
-
-	mu     sync.Mutex
-	values []string // guarded by mu
-}
-
-// Present has one more challenge be in the DNS.
-func (p *published) Present(ctx context.Context, c acme.Challenge) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	values := append(slices.Clone(p.values), c.DNS01KeyAuthorization())
-	if err := p.publish(ctx, values); err != nil {
-		return err
-	}
-	p.values = values
-	return nil
-}
-
-// CleanUp takes one away. One that stays ends by itself.
-func (p *published) CleanUp(ctx context.Context, c acme.Challenge) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpIn)
-	defer cancel()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.values = slices.DeleteFunc(slices.Clone(p.values), func(value string) bool { return value == c.DNS01KeyAuthorization() })
-	return p.publish(ctx, p.values)
 }

@@ -56,6 +56,7 @@ type wildRig struct {
 	live      sync.Map // names
 	changed   chan struct{}
 	dir       string
+	suggests  *suggesting // the authority where it says when to renew; nil where not
 }
 
 func (r *wildRig) names() (all []string) {
@@ -73,7 +74,9 @@ func (r *wildRig) start(t *testing.T) (stop func()) {
 			Publish: func(context.Context, controlapi.Challenges) error { return nil },
 		},
 	})
-	r.issuer = r.authority
+	if r.issuer = r.authority; r.suggests != nil {
+		r.issuer = r.suggests
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx, r.names, r.changed) }()
@@ -223,7 +226,11 @@ func TestOneCertificateForAllNames(t *testing.T) {
 				t.Errorf("a month without challenges the authority was asked for %q", asked)
 			}
 		}
-		r.days(t, 45)
+		r.days(t, 10)
+		if leaf, err := r.served(t, "wiki.maya.test"); err != nil || len(leaf.DNSNames) != 1 {
+			t.Errorf("with a third of the common one's life left the app is served with %v, %v", leaf.DNSNames, err)
+		}
+		r.days(t, 35)
 		if s, known := r.State("wiki.maya.test"); !known || s.Common || !s.Problem.IsZero() {
 			t.Errorf("in the end the owner is told %+v", s)
 		}
