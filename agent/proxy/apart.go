@@ -93,5 +93,5 @@ func saysWhoFrames(h http.Header) bool {
 // cookie is wanted nevertheless: the owner allows it for this app, and it comes
 // from an app of this computer. Pages of anybody else stay out.
 func (p *Proxy) welcomeForeign(r *http.Request, vhost *virtualHost) bool {
-	return vhost.app.Options.AllowCrossOrigin && p.siblingOrigin(causedBy(r), vhost.root)
+	return vhost.app.Options.AllowCrossOrigin && p.siblingOrigin(causedBy(r))
 }

@@ -54,13 +54,19 @@ func (p *Proxy) preflight(r *http.Request, host string) *answer {
 // sibling says whether pages of an origin may come to the app at host with its
 // visitors' cookies.
 func (p *Proxy) sibling(origin, host string) bool {
+	app, live := p.appAt(host)
+	return live && app.Options.AllowCrossOrigin && p.siblingOrigin(origin)
+}
+
+// appAt is the live app at a host of this computer, or at an own domain that is proven.
+func (p *Proxy) appAt(host string) (engine.App, bool) {
 	root := p.config.Root()
-	name, ok := labelOf(host, root)
-	if !ok || name == "" {
-		return false
+	if name, below := labelOf(host, root); below {
+		app, live := p.lookup(name)
+		return app, live && name != ""
 	}
-	app, live := p.lookup(name)
-	return live && app.Options.AllowCrossOrigin && p.siblingOrigin(origin, root)
+	own, none := p.findOwn(host, root)
+	return own.app, none == nil && p.config.Access.TakesTokens(host)
 }
 
 // dropCORS removes an app's own CORS headers.
@@ -73,13 +79,11 @@ func dropCORS(h http.Header) {
 }
 
 // siblingOrigin says whether an origin is that of a live app of this computer.
-func (p *Proxy) siblingOrigin(origin string, root engine.Root) bool {
-	name, ok := strings.CutSuffix(strings.TrimPrefix(origin, "https://"), "."+root.Host)
-	if !ok {
-		return false
-	}
-	_, live := p.lookup(name)
-	return live && origin == originOf(name, root)
+func (p *Proxy) siblingOrigin(origin string) bool {
+	host, secure := strings.CutPrefix(origin, "https://")
+	name, _, _ := strings.Cut(host, ":")
+	_, live := p.appAt(name)
+	return secure && live && host == p.shown(name)
 }
 
 func headerNames(list string) bool {
