@@ -42,7 +42,8 @@ type certifying struct {
 	Challenges []challenge `json:"challenges,omitempty"`
 	Authority  string      `json:"authority,omitempty"`
 	Account    string      `json:"account,omitempty"`
-	Due        time.Time   `json:"due,omitzero"` // where its index has it; zero for nowhere
+	Untold     bool        `json:"untold,omitempty"` // the operator's server may not have heard of Challenges
+	Due        time.Time   `json:"due,omitzero"`     // where its index has it; zero for nowhere
 }
 
 const (
@@ -135,13 +136,15 @@ func (s *Challenges) Put(ctx context.Context, computerID string, asked controlap
 		}
 		row := certifyingOf(tx, c)
 		before := row.valid(tx.now)
+		again := row.Untold && len(asked.Values) > 0
 		row, added := row.with(asked.Values, tx.now)
-		if added { // taking away is not bounded
+		if added || again { // taking away is not bounded
 			if err := tx.spend(budgetChallenges.of(computerID)); err != nil {
 				return "", err
 			}
 		}
-		changed = !slices.Equal(before, asked.Values)
+		changed = !slices.Equal(before, asked.Values) || again
+		row.Untold = changed && s.cfg.PublishDNS != nil
 		row.Authority, row.Account = asked.Authority, asked.Account
 		tx.putCertifying(c, row, added)
 		return c.Name, nil
@@ -150,11 +153,29 @@ func (s *Challenges) Put(ctx context.Context, computerID string, asked controlap
 		return err
 	}
 	err = s.publish(ctx, name, asked.Values)
-	if err != nil && len(asked.Values) == 0 {
+	switch {
+	case err == nil:
+		return s.told(ctx, computerID, asked.Values)
+	case len(asked.Values) == 0:
 		s.log.Warn("a challenge could not be taken out of the DNS; it is tried again", "err", err)
 		return nil
 	}
 	return err
+}
+
+// told notes that the operator's server has heard of values, unless there are others meanwhile.
+func (s *Challenges) told(ctx context.Context, computerID string, values []string) error {
+	if s.cfg.PublishDNS == nil {
+		return nil
+	}
+	return s.update(ctx, func(tx *txn) error {
+		row, found := get[certifying](tx, keyCertifying(computerID))
+		if found && row.Untold && slices.Equal(row.valid(tx.now), values) {
+			row.Untold = false
+			tx.put(keyCertifying(computerID), row, 0)
+		}
+		return nil
+	})
 }
 
 // certifyingOf is the row of a computer, or a new one.

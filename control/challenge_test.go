@@ -121,12 +121,14 @@ func TestChallengesAtAnotherServer(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var away bool
+	tries := 0
 	told := map[string][]string{}
 	b := newBench(t, func(c *Config) {
 		c.Challenges = true
 		c.PublishDNS = func(_ context.Context, name string, values []string) error {
 			mu.Lock()
 			defer mu.Unlock()
+			tries++
 			if away {
 				return errors.New("away")
 			}
@@ -156,14 +158,30 @@ func TestChallengesAtAnotherServer(t *testing.T) {
 	if !slices.Equal(at(), []string{value}) || due() != 1 {
 		t.Errorf("before its time: %v, %d due", told, due())
 	}
+	// What it was not told of is not said to be there, also to who asks once more; and what it was
+	// told of it is told once.
 	leave(true)
-	if err := put(value, NewChallenge()); !IsRefusal(err, controlapi.CodeUnavailable) {
-		t.Errorf("the other server is away: %v", err)
+	other := NewChallenge()
+	for range 2 {
+		if err := put(value, other); !IsRefusal(err, controlapi.CodeUnavailable) {
+			t.Errorf("the other server is away: %v", err)
+		}
 	}
+	leave(false)
+	mu.Lock()
+	before := tries
+	mu.Unlock()
+	for range 3 {
+		programs.Must(t, put(value, other))
+	}
+	if !slices.Equal(at(), []string{value, other}) || tries != before+1 {
+		t.Errorf("once it is back: %v, after %d tries", told, tries-before)
+	}
+	leave(true)
 	programs.Must(t, put()) // the agent need not wait
 	b.clock.Add(challengeLives + challengesEvery)
 	programs.Must(t, b.Challenges.endDue(t.Context()))
-	if !slices.Equal(at(), []string{value}) || due() != 1 {
+	if !slices.Equal(at(), []string{value, other}) || due() != 1 {
 		t.Errorf("after its time, away: %v, %d due", told, due())
 	}
 	leave(false)
