@@ -275,8 +275,16 @@ func (s *Suspensions) followAll(ctx context.Context, row Suspension) error {
 			return nil
 		})
 	}
-	return s.inPages(ctx, keyAccountEmail(""), func(tx *txn, email string, value []byte) {
-		if withinDomain(email, row.ID) {
+	indexed, err := viewed(ctx, s.core, func(tx *txn) (bool, error) { return tx.indexed(indexAccountBelow), nil })
+	if err != nil {
+		return err
+	}
+	prefix := keyAccountsBelow(row.ID)
+	if !indexed {
+		prefix = keyAccountEmail("")
+	}
+	return s.inPages(ctx, prefix, func(tx *txn, email string, value []byte) {
+		if indexed || withinDomain(email, row.ID) {
 			if id, ok := parsed[string](tx, value); ok {
 				tx.followAccount(id)
 			}

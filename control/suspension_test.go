@@ -208,6 +208,34 @@ func TestSuspendedBeforeTheyCame(t *testing.T) {
 	}
 }
 
+// Of a domain those who have an account there, and below it, are found with the index of accounts
+// and while that is being made; nobody else is.
+func TestSuspendedDomain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	of := map[string]bool{"a@example.net": true, "b@sub.example.net": true, "c@notexample.net": false, "d@example.net.org": false, "e@other.net": false}
+	for email := range of {
+		ok[Account](t)(b.Accounts.Ensure(t.Context(), email))
+	}
+	for _, indexed := range []bool{false, true} {
+		if indexed {
+			programs.Must(t, b.Overview.IndexAll(t.Context()))
+		}
+		for _, on := range []bool{true, false} {
+			if on {
+				ok[Suspension](t)(b.Suspensions.Suspend(t.Context(), SuspendDomain, "example.net", "test", "op"))
+			} else {
+				ok[Suspension](t)(b.Suspensions.Resume(t.Context(), SuspendDomain, "example.net", "", "op"))
+			}
+			for email, within := range of {
+				if a := ok[Account](t)(b.Accounts.ByEmail(t.Context(), email)); a.Suspended.IsZero() == (on && within) {
+					t.Errorf("indexed %v, suspended %v: %s is suspended since %v", indexed, on, email, a.Suspended)
+				}
+			}
+		}
+	}
+}
+
 // A suspended computer lets nobody in and mails nobody; what its owner takes away it takes away.
 func TestSuspendedComputerGivesNothing(t *testing.T) {
 	t.Parallel()
