@@ -21,7 +21,10 @@ const (
 	maxConns        = 256 // by TCP, at a time
 	maxConnsNetwork = 16  // of them from one network
 	maxQuestions    = 64  // on one connection
-	maxWaiting      = 64  // answers by UDP that are looked up
+	// maxByTCPASecond are the questions of one network, each connection counted as one more. Who
+	// asks more often is hung up on.
+	maxByTCPASecond = 100
+	maxWaiting      = 64 // answers by UDP that are looked up
 	idle            = 5 * time.Second
 )
 
@@ -32,7 +35,8 @@ type Server struct {
 	tcp  *net.TCPListener
 	log  *slog.Logger
 
-	waiting chan struct{} // one of each answer by UDP that Config.Records are asked for
+	askers  *bounds.Buckets[netip.Prefix] // by TCP
+	waiting chan struct{}                 // one of each answer by UDP that Config.Records are asked for
 
 	mu    sync.Mutex
 	conns map[netip.Prefix]int // by network, how many are open
@@ -50,7 +54,10 @@ func Listen(address string, z *Zone, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, tcp.Close())
 	}
-	return &Server{zone: z, udp: udp, tcp: tcp.(*net.TCPListener), log: log, waiting: make(chan struct{}, maxWaiting), conns: map[netip.Prefix]int{}}, nil
+	return &Server{
+		zone: z, udp: udp, tcp: tcp.(*net.TCPListener), log: log, waiting: make(chan struct{}, maxWaiting), conns: map[netip.Prefix]int{},
+		askers: bounds.NewBuckets[netip.Prefix](bounds.Bucket{Size: maxByTCPASecond, Refill: time.Second / maxByTCPASecond}, networks),
+	}, nil
 }
 
 // Addr is where it listens.
@@ -125,7 +132,7 @@ func (s *Server) answerTCP(ctx context.Context, all *sync.WaitGroup) {
 		}
 		from := conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
 		network := bounds.Network(from, 24, 56)
-		if !s.enter(network) {
+		if s.tooOften(network) || !s.enter(network) {
 			_ = conn.Close()
 			continue
 		}
@@ -134,9 +141,13 @@ func (s *Server) answerTCP(ctx context.Context, all *sync.WaitGroup) {
 			defer conn.Close()
 			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 			defer stop()
-			s.converse(ctx, conn, from)
+			s.converse(ctx, conn, from, network)
 		})
 	}
+}
+
+func (s *Server) tooOften(network netip.Prefix) bool {
+	return s.askers.Take(s.zone.cfg.Now(), network) > 0
 }
 
 func (s *Server) enter(network netip.Prefix) bool {
@@ -161,7 +172,7 @@ func (s *Server) leave(network netip.Prefix) {
 
 // converse answers questions that come with their length before them (RFC 7766), each in one
 // time limit from its first byte to the last of its answer.
-func (s *Server) converse(ctx context.Context, conn net.Conn, from netip.Addr) {
+func (s *Server) converse(ctx context.Context, conn net.Conn, from netip.Addr, network netip.Prefix) {
 	var length [2]byte
 	for range maxQuestions {
 		if conn.SetDeadline(time.Now().Add(idle)) != nil {
@@ -175,7 +186,7 @@ func (s *Server) converse(ctx context.Context, conn net.Conn, from netip.Addr) {
 			return
 		}
 		packet := make([]byte, size)
-		if _, err := io.ReadFull(conn, packet); err != nil {
+		if _, err := io.ReadFull(conn, packet); err != nil || s.tooOften(network) {
 			return
 		}
 		out := s.zone.answer(ctx, packet, from, overTCP)

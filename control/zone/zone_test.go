@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -245,6 +246,45 @@ func TestServer(t *testing.T) {
 	for _, conn := range held {
 		_, _ = conn.Read(make([]byte, 1))
 		conn.Close()
+	}
+}
+
+// Weakness: nobody forges a sender by TCP, so that one network may ask as often as it likes, and
+// each question costs the store something. Checked: it has so many questions and connections a
+// second, on however many connections, is hung up on then, and another network is answered.
+func TestFloodByTCP(t *testing.T) {
+	t.Parallel()
+	var now atomic.Int64
+	s := programs.Got(Listen("127.0.0.1:0", newZone(func(c *Config) { c.Now = func() time.Time { return time.Unix(1_700_000_000, now.Load()) } }), slog.New(slog.DiscardHandler)))(t)
+	programs.Run(t, s.Run)
+	// answered is how many questions somebody has answered on one connection, at most 20.
+	answered := func(from net.IP) (n int) {
+		conn := programs.Got((&net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}).Dial("tcp", s.Addr()))(t)
+		defer conn.Close()
+		for over := (&dns.Conn{Conn: conn}); n < 20; n++ {
+			if over.WriteMsg(new(dns.Msg).SetQuestion("notes.maya.porch.example.net.", dns.TypeA)) != nil {
+				return n
+			}
+			if _, err := over.ReadMsg(); err != nil {
+				return n
+			}
+		}
+		return n
+	}
+	all := func() (n int) {
+		for i := range 20 {
+			n += answered(net.IPv4(127, 0, 0, byte(1+i)))
+		}
+		return n
+	}
+	for range 2 {
+		if n := all(); n < maxByTCPASecond*9/10 || n >= maxByTCPASecond {
+			t.Errorf("%d questions of one network are answered within a second", n)
+		}
+		if n := answered(net.IPv4(127, 0, 1, 1)); n != 20 {
+			t.Errorf("%d questions of another network are answered", n)
+		}
+		now.Add(int64(time.Second))
 	}
 }
 
