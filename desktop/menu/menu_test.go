@@ -35,6 +35,11 @@ func peopled(more int) menu.Picture {
 	return p
 }
 
+// connected has an owner's computer have a server.
+func connected(s *agentapi.OwnerState) {
+	s.Account.Local, s.Account.Host, s.Account.URL = false, "maya.porch.example", "https://maya.porch.example"
+}
+
 // menus are all that the golden files keep.
 func menus() map[string]menu.Menu {
 	until := owner.Noon.Add(24 * time.Hour)
@@ -55,6 +60,7 @@ func menus() map[string]menu.Menu {
 		"menu-first":       menuOf(agentapi.OwnerState{Account: owner.Account()}, false),
 		"menu-people":      menu.Draw(peopled(0)),
 		"menu-300":         menu.Draw(peopled(300)),
+		"menu-connected":   menuOf(owner.Change(owner.Everyday(), connected), false),
 		"menu-starting":    menu.Empty(menu.IconOff, "Starting…", false),
 		"menu-no-keychain": menuWithout(owner.Everyday(), ownersecret.ErrUnavailable),
 		"menu-locked":      menuWithout(owner.Everyday(), ownersecret.ErrLocked),
@@ -250,6 +256,40 @@ func TestOpenIsOfferedWhereItOpens(t *testing.T) {
 	} {
 		if got := appLine(t, c.app, c.dark).Sub[0]; !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s, paused %v, dark %v: %+v, want %+v", c.app.Status, c.app.Paused, c.dark, got, c.want)
+		}
+	}
+}
+
+// An app's own domain is set in the window, where a server looks it up: that is offered for apps
+// that are live and have an address of the web, and nowhere else.
+func TestOwnDomainIsOfferedWithAServer(t *testing.T) {
+	t.Parallel()
+	notes := owner.Live("notes", "Notes", 3000)
+	paused := owner.With(notes, func(a *agentapi.OwnerApp) { a.Paused = true })
+	stopped := owner.With(notes, func(a *agentapi.OwnerApp) { a.Status = agentapi.StatusStopped })
+	overTCP := owner.With(notes, func(a *agentapi.OwnerApp) { a.TCP = true })
+	for _, c := range []struct {
+		what   string
+		app    agentapi.OwnerApp
+		server bool
+		want   bool
+	}{
+		{"live", notes, true, true}, {"paused", paused, true, true}, {"stopped", stopped, true, false}, {"over TCP", overTCP, true, false}, {"on its own", notes, false, false},
+	} {
+		s := owner.State(c.app)
+		if c.server {
+			connected(&s)
+		}
+		var offered []verbs.Action
+		for _, l := range menuOf(s, false).Lines {
+			for _, sub := range l.Sub {
+				if sub.Text == "Own domain…" {
+					offered = append(offered, sub.Do)
+				}
+			}
+		}
+		if want := (verbs.Action{Verb: verbs.Show, View: verbs.ViewApps, Name: "notes"}); c.want != (len(offered) == 1 && offered[0] == want) || !c.want && len(offered) != 0 {
+			t.Errorf("%s: offered are %+v", c.what, offered)
 		}
 	}
 }
