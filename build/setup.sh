@@ -50,7 +50,7 @@ case $want in test | panels | screenshots | apps)
 	packages="$packages
 		xvfb xauth x11-utils xdotool imagemagick xclip dbus libglib2.0-bin procps psmisc
 		at-spi2-core gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core fonts-inter iproute2
-		bind9 unbound
+		bind9 bind9-dnsutils unbound
 		webkit2gtk-driver chromium openssl radicale postgresql php-cli systemd
 		python3-requests-oauthlib python3-authlib python3-jwt python3-cryptography openjdk-17-jdk-headless
 		nginx libnginx-mod-stream nghttp2-client apache2-bin openssh-client openssh-server rsync prometheus minisign shellcheck"

@@ -2,12 +2,7 @@ package dnslook
 
 import (
 	"crypto"
-	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +11,7 @@ import (
 	"github.com/miekg/dns"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/nameserver"
 	"porchlight/test/programs"
 	"porchlight/test/resolver"
 )
@@ -78,46 +74,8 @@ func (z *signedZone) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 // checking is Debian's unbound, which has only the zone's key to go by.
 func (z *signedZone) checking() (addr string) {
 	z.t.Helper()
-	program, err := exec.LookPath("unbound")
-	if err != nil { // Debian keeps it where other people's PATH does not lead
-		program, err = exec.LookPath("/usr/sbin/unbound")
-	}
-	if err != nil {
-		z.t.Skip("there is no unbound here")
-	}
-	// It takes the port of both protocols; at 127.0.0.1 the one of UDP stands for the port being ours.
-	port := strconv.Itoa(programs.FreePort(z.t))
-	addr = "127.0.0.2:" + port
-	file := filepath.Join(z.t.TempDir(), "unbound.conf")
-	at := strings.Replace(z.addr, ":", "@", 1)
-	programs.Must(z.t, os.WriteFile(file, fmt.Appendf(nil, `server:
-  interface: 127.0.0.2
-  port: %s
-  chroot: ""
-  username: ""
-  pidfile: ""
-  directory: ""
-  use-syslog: no
-  do-not-query-localhost: no
-  do-ip6: no
-  module-config: "validator iterator"
-  local-zone: "test." nodefault
-  trust-anchor: "%s"
-remote-control:
-  control-enable: no
-stub-zone:
-  name: "maya.test."
-  stub-addr: %s
-stub-zone:
-  name: "porch.example."
-  stub-addr: %s
-`, port, strings.Join(strings.Fields(z.key.String()), " "), at, at), 0o600))
-	programs.Begin(z.t, exec.Command(program, "-d", "-c", file))
-	programs.Eventually(z.t, "unbound answers", func() bool {
-		a, err := dns.Exchange(new(dns.Msg).SetQuestion("maya.test.", dns.TypeDNSKEY), addr)
-		return err == nil && len(a.Answer) > 0
-	})
-	return addr
+	zones := map[string][]string{"maya.test": {z.addr}, "porch.example": {z.addr}}
+	return nameserver.Unbound(z.t, zones, strings.Join(strings.Fields(z.key.String()), " "))
 }
 
 // Weakness: somebody on the way forges the records of a zone that is signed, and one resolver

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"porchlight/test/nameserver"
 	"porchlight/test/programs"
 )
 
@@ -24,49 +24,14 @@ const (
 	secret    = "c2l4dGVlbiBieXRlcyBvciBtb3JlIG9mIGl0"
 )
 
-// named runs BIND with a zone that a key may change the challenges of.
-func named(t *testing.T, dir string) (address string) {
-	t.Helper()
-	program, err := exec.LookPath("named")
-	if err != nil {
-		if program = "/usr/sbin/named"; !exists(program) {
-			t.Skip("this needs BIND: build/setup.sh test installs it")
-		}
-	}
-	write := func(file, text string) {
-		programs.Must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
-	}
-	write("key", fmt.Sprintf(aKey, secret))
-	write("zone", "$TTL 60\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 127.0.0.1\n")
-	for range 5 { // somebody else may take the port meanwhile
-		l := programs.Got(net.ListenPacket("udp", "127.0.0.1:0"))(t)
-		address = l.LocalAddr().String()
-		l.Close()
-		_, port, _ := net.SplitHostPort(address)
-		write("named.conf", fmt.Sprintf(`
-options { directory %[1]q; pid-file none; session-keyfile none; managed-keys-directory %[1]q; listen-on port %[2]s { 127.0.0.1; }; listen-on-v6 { none; }; recursion no; dnssec-validation no; empty-zones-enable no; };
-controls {};
-include "%[1]s/key";
-zone "porch.example" { type primary; file "%[1]s/zone"; update-policy { grant porchlight wildcard *.porch.example TXT; }; };
-`, dir, port))
-		p := programs.Begin(t, exec.Command(program, "-g", "-n", "1", "-c", filepath.Join(dir, "named.conf")))
-		if _, err := p.Logs(t.Context(), `\d (all zones loaded)\n`); err == nil {
-			return address
-		}
-	}
-	t.Fatal("BIND does not begin")
-	return ""
-}
-
-func exists(file string) bool { _, err := os.Stat(file); return err == nil }
-
 // A real server takes values, others in their place, and none; it refuses another key, another
 // secret, and what the key may not change, and each is told in a sentence.
 func TestBIND(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	address := named(t, dir)
-	key := programs.Got(ReadKey(filepath.Join(dir, "key")))(t)
+	file := filepath.Join(t.TempDir(), "key")
+	programs.Must(t, os.WriteFile(file, fmt.Appendf(nil, aKey, secret), 0o600))
+	address := nameserver.BIND(t, "porch.example", fmt.Sprintf(aKey, secret))
+	key := programs.Got(ReadKey(file))(t)
 	updater := New(Config{Server: address, Zone: "porch.example", Key: key})
 	there := func() (values []string) {
 		a := programs.Got(dns.Exchange(new(dns.Msg).SetQuestion(name+".", dns.TypeTXT), address))(t)

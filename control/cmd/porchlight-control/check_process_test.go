@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 
 	"porchlight/control/serve"
+	"porchlight/test/nameserver"
 	"porchlight/test/programs"
 	"porchlight/test/resolver"
 )
@@ -57,6 +58,28 @@ func TestCheck(t *testing.T) {
 	}
 	if code, out, _ = invoke(t, nil, "check", "--domain", "porch.test"); code != 1 || !strings.Contains(out, "Nothing publishes challenges") {
 		t.Errorf("without any: %d\n%s", code, out)
+	}
+}
+
+// With --dns-update another server, which is running, is told of a challenge, resolvers see it, and
+// it is taken away again. One that resolvers do not ask is told apart from one that takes none.
+func TestCheckOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	const text = "key \"porchlight\" {\n\talgorithm hmac-sha256;\n\tsecret \"c2l4dGVlbiBieXRlcyBvciBtb3Jl\";\n};\n"
+	bind := nameserver.BIND(t, "porch.test", text)
+	key := filepath.Join(t.TempDir(), "key")
+	programs.Must(t, os.WriteFile(key, []byte(text), 0o600))
+	args := []string{"check", "--domain", "porch.test", "--dns-update", bind, "--dns-update-key", key}
+	good := append(args[:len(args):len(args)], "--resolver", bind, "--resolver", nameserver.Unbound(t, map[string][]string{"porch.test": {bind}}, ""))
+	if out := ok(t, good...); strings.Count(out, "ok  ") != 2 || !strings.Contains(out, "takes challenges") || !strings.Contains(out, "Challenges are seen") {
+		t.Errorf("printed:\n%s", out)
+	}
+	if a := programs.Got(dns.Exchange(new(dns.Msg).SetQuestion("_acme-challenge._check.porch.test.", dns.TypeTXT), bind))(t); len(a.Answer) != 0 {
+		t.Errorf("it is left there: %v", a.Answer)
+	}
+	programs.Must(t, os.WriteFile(key, []byte(strings.Replace(text, "c2l4", "c2l5", 1)), 0o600))
+	if code, out, _ := invoke(t, nil, good...); code != 1 || !strings.Contains(out, "!!  ") || !strings.Contains(out, "do not trust each other's key") {
+		t.Errorf("with another key: %d\n%s", code, out)
 	}
 }
 
