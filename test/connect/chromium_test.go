@@ -2,29 +2,23 @@ package connect
 
 import (
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"testing"
-
-	"github.com/coder/websocket"
 
 	"porchlight/test/devtools"
 	"porchlight/test/programs"
 )
 
-// tab is one of a real browser without a screen, which finds names below test here.
-type tab struct {
+// chromium is asked by its own protocol.
+type chromium struct {
 	t       *testing.T
 	client  *devtools.Client
 	session string
 }
 
-func newTab(t *testing.T) *tab {
+func newChromium(t *testing.T) realBrowser {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
@@ -38,22 +32,19 @@ func newTab(t *testing.T) *tab {
 	var made struct{ TargetID, SessionID string }
 	programs.Must(t, client.Ask(t.Context(), "", "Target.createTarget", map[string]any{"url": "about:blank"}, &made))
 	programs.Must(t, client.Ask(t.Context(), "", "Target.attachToTarget", map[string]any{"targetId": made.TargetID, "flatten": true}, &made))
-	return &tab{t, client, made.SessionID}
+	return &chromium{t, client, made.SessionID}
 }
 
-// open goes to an address, and returns when the page that it leads to is there.
-func (b *tab) open(address string) {
-	b.t.Helper()
+func (c *chromium) navigate(address string) error {
 	var went struct{ ErrorText string }
-	programs.Must(b.t, b.client.Ask(b.t.Context(), b.session, "Page.navigate", map[string]any{"url": address}, &went))
-	if went.ErrorText != "" {
-		b.t.Fatalf("%s: %s", address, went.ErrorText)
+	err := c.client.Ask(c.t.Context(), c.session, "Page.navigate", map[string]any{"url": address}, &went)
+	if err == nil && went.ErrorText != "" {
+		err = errors.New(went.ErrorText)
 	}
-	b.until(`document.readyState === "complete"`)
+	return err
 }
 
-// ask has the page say something, or promise to, as a text.
-func (b *tab) ask(script string) (string, error) {
+func (c *chromium) ask(script string) (string, error) {
 	var said struct {
 		Result           struct{ Value any } // no text of a page that was left meanwhile
 		ExceptionDetails *struct {
@@ -61,7 +52,7 @@ func (b *tab) ask(script string) (string, error) {
 			Exception struct{ Description string }
 		}
 	}
-	err := b.client.Ask(b.t.Context(), b.session, "Runtime.evaluate",
+	err := c.client.Ask(c.t.Context(), c.session, "Runtime.evaluate",
 		map[string]any{"expression": "(async () => String(" + script + "))()", "returnByValue": true, "awaitPromise": true}, &said)
 	if err == nil && said.ExceptionDetails != nil {
 		err = errors.New(said.ExceptionDetails.Text + " " + said.ExceptionDetails.Exception.Description + ": " + script)
@@ -70,131 +61,13 @@ func (b *tab) ask(script string) (string, error) {
 	return text, err
 }
 
-func (b *tab) says(script, want string) {
-	b.t.Helper()
-	if said := programs.Got(b.ask(script))(b.t); said != want {
-		b.t.Errorf("%s is %.300q, want %q", script, said, want)
-	}
-}
-
-// until waits for what a page says of itself; one that gives way to the next says nothing.
-func (b *tab) until(script string) {
-	b.t.Helper()
-	programs.Eventually(b.t, script, func() bool {
-		said, err := b.ask(script)
-		return err == nil && said == "true"
-	})
-}
-
-// signIn asks for a link at the page of that, and opens it; it ends at an address.
-func (b *tab) signIn(w *world, address string) {
-	b.t.Helper()
-	b.until(`!!document.querySelector("[name=email]")`)
-	programs.Got(b.ask(`(document.querySelector("[name=email]").value = ` + strconv.Quote(owner) + `, document.querySelector(".primary").click())`))(b.t)
-	b.until(`!!document.querySelector("[name=code]")`)
-	for there := ""; there != "true"; there = programs.Got(b.ask(`!!document.querySelector("[name=token]")`))(b.t) { // other mails have links, too
-		b.open(programs.Got(w.mails.Link(b.t.Context(), owner))(b.t))
-	}
-	programs.Got(b.ask(`document.querySelector(".primary").click()`))(b.t)
-	b.until(`location.href === ` + strconv.Quote(address) + ` && document.readyState === "complete"`)
-}
-
-// talkative is an app whose pages keep cookies, take files and speak over a WebSocket.
-func talkative(t *testing.T) *httptest.Server {
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/socket":
-			conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // who may come in is for the proxy
-			if err != nil {
-				return
-			}
-			defer conn.CloseNow()
-			if kind, text, err := conn.Read(r.Context()); err == nil {
-				_ = conn.Write(r.Context(), kind, append([]byte("you said "), text...))
-				_, _, _ = conn.Read(r.Context())
-			}
-		case "/upload":
-			n, _ := io.Copy(io.Discard, r.Body)
-			io.WriteString(w, strconv.FormatInt(n, 10))
-		case "/cookies":
-			io.WriteString(w, r.Header.Get("Cookie"))
-		default:
-			w.Header().Set("Content-Type", "text/html")
-			io.WriteString(w, "notes of "+r.Header.Get("X-Service-Email"))
-		}
-	}))
-	t.Cleanup(app.Close)
-	return app
-}
-
-// chromiumAtAnOwnDomain: a person signs in at an own domain, speaks over a WebSocket, uploads
-// and signs out; what a page keeps there is nothing to the app's own host, and the other way
-// round. own and host are the two origins; replay says whether a cookie opens the own domain.
-func (w *world) chromiumAtAnOwnDomain(t *testing.T, own, host string, replay func(http.Cookie) bool) {
-	b := newTab(t)
-	b.open(own + "/a?b=c")
-	b.says(`location.origin !== `+strconv.Quote(own), "true")
-	b.signIn(w, own+"/a?b=c")
-	b.says(`document.body.innerText`, "notes of "+owner)
-	b.says(`await new Promise((said, failed) => {
-		const socket = new WebSocket("wss://" + location.host + "/socket")
-		socket.onopen = () => socket.send("hello")
-		socket.onmessage = (e) => (said(e.data), socket.close())
-		socket.onerror = () => failed(new Error("no socket"))
-	})`, "you said hello")
-	b.says(`await fetch("/upload", {method: "POST", body: new Blob([new Uint8Array(3 << 20)])}).then((r) => r.text())`, strconv.Itoa(3<<20))
-	keep := func(as string) {
-		t.Helper()
-		b.says(`(document.cookie = "kept=`+as+`; Secure", localStorage.kept = "`+as+`", sessionStorage.kept = "`+as+`")`, as)
-	}
-	kept := func(want string) {
-		t.Helper()
-		b.says(`[document.cookie, localStorage.kept, await fetch("/cookies").then((r) => r.text())].join()`, want)
-	}
-	keep("own")
-	b.open(host + "/")
-	b.until(`location.origin === ` + strconv.Quote(host) + ` && document.readyState === "complete"`) // the server knows the browser
-	b.says(`document.body.innerText`, "notes of "+owner)
-	kept(",,")
-	keep("host")
-	b.says(`await fetch(`+strconv.Quote(own+"/cookies")+`, {credentials: "include"}).then(() => "read", () => "refused")`, "refused")
-	kept("kept=host,host,kept=host")
-	b.open(own + "/")
-	kept("kept=own,own,kept=own")
-
-	before := b.sessions()
-	if before[ownName].Value == "" || len(before) != 3 { // the server has one, too
-		t.Fatalf("the sessions are %v", before)
-	}
-	b.open(own + "/.porchlight/sign-out")
-	programs.Got(b.ask(`document.querySelector("button.primary").click()`))(t)
-	b.until(`document.body.innerText.includes("You are signed out")`)
-	if after := b.sessions(); after[ownName].Value != "" || len(after) != 2 {
-		t.Errorf("signed out at the own domain, the sessions are %v", after)
-	}
-	if replay(before[ownName]) {
-		t.Error("a session that was signed out opens the own domain")
-	}
-	b.open(host + "/")
-	b.says(`await fetch("/cookies").then((r) => r.status)`, "200")
-}
-
-// sessions are the cookies that open the computer's apps, by their host. No cookie is of more
-// than one host.
-func (b *tab) sessions() map[string]http.Cookie {
-	b.t.Helper()
+func (c *chromium) cookies() (all []http.Cookie, err error) {
 	var jar struct {
 		Cookies []struct{ Name, Value, Domain string }
 	}
-	programs.Must(b.t, b.client.Ask(b.t.Context(), b.session, "Storage.getCookies", nil, &jar))
-	found := map[string]http.Cookie{}
-	for _, cookie := range jar.Cookies {
-		if strings.HasPrefix(cookie.Domain, ".") {
-			b.t.Errorf("the cookie %s is of all of %s", cookie.Name, cookie.Domain)
-		}
-		if strings.HasPrefix(cookie.Name, "__Host-porchlight-") && len(cookie.Value) == 43 {
-			found[cookie.Domain] = http.Cookie{Name: cookie.Name, Value: cookie.Value}
-		}
+	err = c.client.Ask(c.t.Context(), c.session, "Storage.getCookies", nil, &jar)
+	for _, one := range jar.Cookies {
+		all = append(all, http.Cookie{Name: one.Name, Value: one.Value, Domain: one.Domain})
 	}
-	return found
+	return all, err
 }

@@ -75,7 +75,7 @@ func TestADomainOfOnesOwn(t *testing.T) {
 	trusted.AppendCertsFromPEM(authority.Root)
 	browser := visitor.New(trusted)
 	defer browser.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	own := "https://" + ownName + ":" + portText + "/"
 	page, err := browser.SignIn(ctx, own+"a?b=c", owner, w.mails)
@@ -94,15 +94,17 @@ func TestADomainOfOnesOwn(t *testing.T) {
 		t.Error("the session of the own domain opens the app's own host")
 	}
 
-	t.Run("in Chromium", func(t *testing.T) {
-		w.chromiumAtAnOwnDomain(t, "https://"+ownName+":"+portText, "https://notes."+account.Host, func(session http.Cookie) bool {
-			again := visitor.New(trusted)
-			defer again.Close()
-			again.SetCookies(address, []*http.Cookie{&session})
-			resp := programs.Got(again.Once(programs.Got(http.NewRequestWithContext(ctx, http.MethodGet, own, nil))(t)))(t)
-			return resp.StatusCode == http.StatusOK
+	for name, begin := range map[string]func(*testing.T) realBrowser{"Chromium": newChromium, "Firefox": newFirefox} {
+		t.Run("in "+name, func(t *testing.T) {
+			w.browserAtAnOwnDomain(t, begin, "https://"+ownName+":"+portText, "https://notes."+account.Host, func(session http.Cookie) bool {
+				again := visitor.New(trusted)
+				defer again.Close()
+				again.SetCookies(address, []*http.Cookie{&session})
+				resp := programs.Got(again.Once(programs.Got(http.NewRequestWithContext(ctx, http.MethodGet, own, nil))(t)))(t)
+				return resp.StatusCode == http.StatusOK
+			})
 		})
-	})
+	}
 
 	w.porchlight("domain", "remove", ownName)
 	programs.Eventually(t, "the name leads nowhere", func() bool { return w.unrouted(ownName) == nil })
