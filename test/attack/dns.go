@@ -17,6 +17,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"porchlight/control"
 	"porchlight/control/controlapi"
 )
 
@@ -44,7 +45,7 @@ func attackDNS(ctx context.Context, s *stage, t *tally) error {
 	if w.anna, err = p.newTenant(ctx, "anna"); err != nil {
 		return err
 	}
-	for _, try := range []func(context.Context) error{w.amplified, w.flooded, w.junk, w.refused, w.changed, w.poisoned} {
+	for _, try := range []func(context.Context) error{w.amplified, w.flooded, w.junk, w.refused, w.changed, w.poisoned, w.challenged, w.removed} {
 		if err := try(ctx); err != nil {
 			return err
 		}
@@ -453,6 +454,86 @@ func (w *dnsWorld) clean(evil string) error {
 				w.t.got("another tenant's challenge stands at %s: %s", name, text)
 			}
 		}
+	}
+	return nil
+}
+
+// sets has a tenant's computer set challenges of its own name.
+func (w *dnsWorld) sets(ctx context.Context, who *tenant, values ...string) (taken bool, err error) {
+	w.t.try(1)
+	status, _, err := w.v1(ctx, http.MethodPut, controlapi.PathChallenges, who.credential, controlapi.Challenges{Values: values})
+	return status < 300, err
+}
+
+// stands says whether a text is among what the DNS says of a tenant's challenges.
+func (w *dnsWorld) stands(who *tenant, text string) (bool, error) {
+	a, err := w.asks("tcp", new(dns.Msg).SetQuestion(controlapi.ChallengePrefix+controlapi.HostName(who.account.Host)+".", dns.TypeTXT))
+	return err == nil && strings.Contains(a.String(), text), err
+}
+
+// challenged are challenges of a computer's own name that are none, too many, or too often.
+func (w *dnsWorld) challenged(ctx context.Context) error {
+	const anHour = 30
+	good := control.NewChallenge
+	one := good()
+	for what, values := range map[string][]string{
+		"one of 42 characters": {one[:42]}, "one of 44": {one + "x"}, "none at all": {""}, "five at once": {good(), good(), good(), good(), good()}, "one twice": {one, one},
+		"one of another alphabet": {one[:42] + "+"}, "one with a quote": {one[:41] + `" `}, "one with a line": {one[:42] + "\n"}, "one of 64 KiB": {strings.Repeat("x", 64<<10)},
+		"a good one and a bad one": {one, one[:42]},
+	} {
+		taken, err := w.sets(ctx, w.anna, values...)
+		if err != nil {
+			return err
+		}
+		if there, err := w.stands(w.anna, one[:40]); taken || there || err != nil {
+			w.t.got("as challenges are taken: %s: %v, %v", what, there, err)
+		}
+	}
+	sum := 0
+	for range 2 * anHour {
+		taken, err := w.sets(ctx, w.anna, good())
+		if err != nil {
+			return err
+		}
+		if taken {
+			sum++
+		}
+	}
+	if sum == 0 {
+		return errors.New("no challenge is taken at all")
+	}
+	if sum > anHour {
+		w.t.got("%d challenges of one computer are taken within an hour", sum)
+	}
+	if taken, err := w.sets(ctx, w.anna); !taken || err != nil {
+		w.t.got("who has set too many cannot take them away: %v", err)
+	}
+	return nil
+}
+
+// removed is a computer whose challenge stays when it is gone, and whose credential sets more.
+func (w *dnsWorld) removed(ctx context.Context) error {
+	left := control.NewChallenge()
+	taken, err := w.sets(ctx, w.maya, left)
+	if err != nil {
+		return err
+	}
+	if there, err := w.stands(w.maya, left); !taken || !there {
+		return fmt.Errorf("a challenge is not answered: %w", err)
+	}
+	if status, answer, err := w.v1(ctx, http.MethodDelete, controlapi.PathComputer, w.maya.credential, nil); status >= 300 || err != nil {
+		return fmt.Errorf("the computer is not removed: %d %s, %w", status, answer, err)
+	}
+	w.t.try(1)
+	if there, err := w.stands(w.maya, left); there || err != nil {
+		w.t.got("the challenge of a computer that was removed is answered: %v", err)
+	}
+	late := control.NewChallenge()
+	if taken, err := w.sets(ctx, w.maya, late); taken || err != nil {
+		w.t.got("a computer that was removed sets a challenge: %v", err)
+	}
+	if there, err := w.stands(w.maya, late); there || err != nil {
+		w.t.got("the challenge that it set is answered: %v", err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ package pebble
 
 import (
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"io"
 	"log"
@@ -14,11 +15,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/letsencrypt/pebble/v2/ca"
+	"github.com/letsencrypt/pebble/v2/core"
 	"github.com/letsencrypt/pebble/v2/db"
 	"github.com/letsencrypt/pebble/v2/va"
 	"github.com/letsencrypt/pebble/v2/wfe"
@@ -44,6 +48,8 @@ type Authority struct {
 	known     chan struct{}          // closed once front is set
 	front     atomic.Pointer[http.Handler]
 	orders    atomic.Int64
+	renew     atomic.Int64                  // see Renew, a time.Duration
+	held      atomic.Pointer[chan struct{}] // see HoldChallenges
 }
 
 // Start runs an authority. It answers nobody until LookAt is called.
@@ -55,6 +61,10 @@ func Start(t testing.TB) *Authority {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-a.known:
+			a.hold(r)
+			if a.suggests(w, r) {
+				return
+			}
 			counted := &counter{ResponseWriter: w, path: r.URL.Path, orders: &a.orders}
 			(*a.front.Load()).ServeHTTP(counted, r)
 		case <-r.Context().Done():
@@ -93,6 +103,38 @@ func (a *Authority) Live(life time.Duration) {
 
 // Orders is how many orders it has taken.
 func (a *Authority) Orders() int { return int(a.orders.Load()) }
+
+// Renew has it say of each certificate, to whoever asks (RFC 9773), that it is to be renewed so
+// long after they asked, and some seconds more; zero for what Pebble says.
+func (a *Authority) Renew(after time.Duration) { a.renew.Store(int64(after)) }
+
+// suggests answers such a question.
+func (a *Authority) suggests(w http.ResponseWriter, r *http.Request) bool {
+	after := time.Duration(a.renew.Load())
+	if after == 0 || !strings.Contains(r.URL.Path, "/renewalInfo/") {
+		return false
+	}
+	start := time.Now().Add(after)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(core.RenewalInfo{SuggestedWindow: core.SuggestedWindow{Start: start, End: start.Add(3 * time.Second)}})
+	return true
+}
+
+// HoldChallenges has whoever says that a challenge is in its place wait until release is called.
+func (a *Authority) HoldChallenges() (release func()) {
+	held := make(chan struct{})
+	a.held.Store(&held)
+	return sync.OnceFunc(func() { a.held.Store(nil); close(held) })
+}
+
+func (a *Authority) hold(r *http.Request) {
+	if held := a.held.Load(); held != nil && strings.HasPrefix(r.URL.Path, "/chalZ/") {
+		select {
+		case <-*held:
+		case <-r.Context().Done():
+		}
+	}
+}
 
 func (a *Authority) serve() {
 	front := wfe.New(quiet(), a.store, a.validator, a.issuer, []string{"pebble.test"}, true, false, 1, 1)
