@@ -2,14 +2,21 @@ package web
 
 import (
 	"bytes"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"porchlight/internal/bounds"
 	"porchlight/test/programs"
 )
 
@@ -77,7 +84,8 @@ func TestInstallGivesNothingElse(t *testing.T) {
 	}
 }
 
-// TestInstallIsBounded: past so many at once the next is sent away, with when to come again.
+// TestInstallIsBounded: past so many at once, in all or of one network, the next is sent away, with
+// when to come again.
 func TestInstallIsBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,17 +93,118 @@ func TestInstallIsBounded(t *testing.T) {
 	root := programs.Got(os.OpenRoot(dir))(t)
 	defer root.Close()
 	h := newHandler(newRig(t).svc, Config{Install: root})
-	for range maxInstalls {
-		h.install.busy <- struct{}{}
+	var left []func()
+	enter := func(address string) {
+		t.Helper()
+		leave, ok := h.install.enter(bounds.Network(netip.MustParseAddr(address), 24, 48))
+		if !ok {
+			t.Fatalf("%s is sent away", address)
+		}
+		left = append(left, leave)
 	}
-	if got := fetch(h.mount(), http.MethodGet, "/install/install.sh", ""); got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") == "" {
-		t.Errorf("one more: %d, %v", got.Code, got.Header())
+	answers := func(what string, want int) {
+		t.Helper()
+		got := fetch(h.mount(), http.MethodGet, "/install/install.sh", "") // from 192.0.2.1
+		if got.Code != want || (want != http.StatusOK) != (got.Header().Get("Retry-After") != "") {
+			t.Errorf("%s: %d, %v", what, got.Code, got.Header())
+		}
 	}
-	<-h.install.busy
-	if got := fetch(h.mount(), http.MethodGet, "/install/install.sh", ""); got.Code != http.StatusOK {
-		t.Errorf("then: %d", got.Code)
+	for range maxInstallsNear {
+		enter("192.0.2.77")
+	}
+	answers("one more of its network", http.StatusTooManyRequests)
+	left[0]()
+	answers("then", http.StatusOK)
+	left = left[1:]
+	for n := len(left); n < maxInstalls; n++ {
+		enter(fmt.Sprintf("2001:db8:%d::1", n/maxInstallsNear))
+	}
+	answers("one more in all", http.StatusTooManyRequests)
+	for _, leave := range left {
+		leave()
+	}
+	answers("afterwards", http.StatusOK)
+	if len(h.install.near) > 0 {
+		t.Errorf("%v are remembered", h.install.near)
 	}
 }
+
+// Weakness: who fetches a file and reads nothing of it, or a byte now and then, holds a place for as
+// long as a slow line may take. Checked: they are cut off soon, and who keeps up is not.
+func TestInstallIsNotHeldUp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const size = 4 << 20
+	programs.Must(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, size), 0o600))
+	for name, c := range map[string]struct {
+		first, each int // bytes that are read at once, and then every second
+		whole       bool
+		within      time.Duration
+	}{
+		"nothing":             {0, 0, false, installWait + time.Second},
+		"a byte at a time":    {0, 1, false, installWait + time.Second},
+		"half, then nothing":  {size / 2, 0, false, installWait + time.Second},
+		"too little for long": {0, installRate / 2, false, 3 * installWait},
+		"a slow line":         {0, installRate * 3 / 2, true, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				root := programs.Got(os.OpenRoot(dir))(t)
+				defer root.Close()
+				mux := http.NewServeMux()
+				ended := make(chan struct{})
+				i := newInstalls(root)
+				mux.HandleFunc("GET /install/{file}", func(w http.ResponseWriter, r *http.Request) {
+					defer close(ended)
+					programs.Must(t, i.serve(w, r))
+				})
+				reader, conn := net.Pipe()
+				defer reader.Close()
+				server := &http.Server{Handler: mux}
+				listener := oneConn{make(chan net.Conn, 1)}
+				listener.conns <- conn
+				go server.Serve(listener)
+				defer server.Close()
+				programs.Got(io.WriteString(reader, "GET /install/large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))(t)
+				began, read := time.Now(), 0
+				take := func(most int) (err error) {
+					n, err := io.CopyN(io.Discard, reader, int64(most))
+					read += int(n)
+					return err
+				}
+				err := take(c.first)
+				for err == nil {
+					select {
+					case <-ended:
+						err = take(size) // what was written before
+						continue
+					case <-time.After(time.Second):
+					}
+					err = take(c.each)
+				}
+				if took := time.Since(began); (read > size) != c.whole || took > c.within {
+					t.Errorf("after %v it has %d bytes", took, read)
+				}
+				synctest.Wait()
+				if i.busy != 0 {
+					t.Error("its place is held")
+				}
+			})
+		})
+	}
+}
+
+// oneConn listens for what is in its channel.
+type oneConn struct{ conns chan net.Conn }
+
+func (l oneConn) Accept() (net.Conn, error) {
+	if conn, ok := <-l.conns; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+func (l oneConn) Close() error   { close(l.conns); return nil }
+func (l oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 func installing(t *testing.T, dir string) http.Handler {
 	t.Helper()

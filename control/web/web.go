@@ -72,7 +72,7 @@ type handler struct {
 	noMail   bool   // see Config.NoMail
 	kept     string // see Config.KeptMail
 	contact  string // see Config.SecurityContact
-	install  installs
+	install  *installs
 	oauth    *oauth.Handler
 	routes   []route
 }
