@@ -67,9 +67,17 @@ func (h *Host) endAll(ctx context.Context) (done bool) {
 // endOne ends the credential of a connection that is over, at its control plane
 // and here.
 func (h *Host) endOne(ctx context.Context, c connection) error {
-	credential, err := h.credentials(c).Get(ctx)
+	if err := endCredential(ctx, c, h.credentials(c)); err != nil {
+		return err
+	}
+	return h.forget(ctx, c)
+}
+
+// endCredential ends the credential of a connection at its control plane.
+func endCredential(ctx context.Context, c connection, kept ownersecret.Store) error {
+	credential, err := kept.Get(ctx)
 	if errors.Is(err, ownersecret.ErrNotFound) {
-		return h.forget(ctx, c) // ended before, or never kept
+		return nil // ended before, or never kept
 	}
 	if err != nil {
 		return err
@@ -82,12 +90,12 @@ func (h *Host) endOne(ctx context.Context, c connection) error {
 	defer client.HTTP.CloseIdleConnections()
 	err = client.EndCredential(ctx)
 	if refusal, ok := errors.AsType[*controlapi.Error](err); ok && refusal.Code == controlapi.CodeUnauthorized {
-		err = nil // it was ended there
+		return nil // it was ended there
 	}
 	if err != nil {
 		return words.Errorf("end the credential at %s: %w", c.AuthURL, err)
 	}
-	return h.forget(ctx, c)
+	return nil
 }
 
 // forget drops the credential, and then the last word of it.

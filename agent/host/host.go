@@ -309,11 +309,13 @@ func (h *Host) now() *hostedAgent {
 }
 
 // credentials is where the device credential of a connection is kept.
-func (h *Host) credentials(c connection) ownersecret.Store {
+func (h *Host) credentials(c connection) ownersecret.Store { return credentialsOf(h.cfg.DataDir, c) }
+
+func credentialsOf(dataDir string, c connection) ownersecret.Store {
 	if c.Store == storeKeychain {
-		return ownersecret.DeviceKeychain(h.cfg.DataDir, c.ID)
+		return ownersecret.DeviceKeychain(dataDir, c.ID)
 	}
-	return ownersecret.DeviceFile(h.cfg.DataDir, c.ID)
+	return ownersecret.DeviceFile(dataDir, c.ID)
 }
 
 func (h *Host) storeKind() string {

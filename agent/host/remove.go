@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -35,13 +36,28 @@ func Secrets(dataDir string) (kept []Secret, at string, err error) {
 	}
 	for i, c := range slices.Concat(list(all.Last), list(all.Current), all.Ending) {
 		sure := i > 0 || all.Last == nil // that of the last one was forgotten as it ended
-		if c.Store == storeKeychain {
-			kept = append(kept, Secret{ownersecret.DeviceKeychain(dataDir, c.ID), sure})
-		} else {
-			kept = append(kept, Secret{ownersecret.DeviceFile(dataDir, c.ID), sure})
-		}
+		kept = append(kept, Secret{credentialsOf(dataDir, c), sure})
 	}
 	return kept, at, nil
+}
+
+// Leave tells the control planes that dataDir is connected to, or still has to take leave of, that
+// its computer goes. It returns the sign-in hosts of those that could not be told, and why.
+func Leave(ctx context.Context, dataDir string) (untold map[string]error, err error) {
+	file, err := openConnection(filepath.Join(dataDir, connectionName))
+	if err != nil {
+		return nil, err
+	}
+	all := file.get()
+	untold = map[string]error{}
+	for _, c := range slices.Concat(list(all.Current), all.Ending) {
+		trying, cancel := context.WithTimeout(ctx, askIn)
+		if err := endCredential(trying, c, credentialsOf(dataDir, c)); err != nil {
+			untold[c.AuthURL] = err
+		}
+		cancel()
+	}
+	return untold, nil
 }
 
 var (

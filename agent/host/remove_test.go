@@ -1,11 +1,13 @@
 package host
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"porchlight/agent/agentapi"
 	"porchlight/test/programs"
 )
 
@@ -33,5 +35,40 @@ func TestRemoveLeavesTheRest(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 || left[0].Name() != "reach" {
 		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// TestLeave: the server hears that a computer goes, whose agent runs no more; one that is away is
+// named.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	control := newControl(t)
+	h := start(t, config(t.TempDir()))
+	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
+	control.confirm()
+	programs.Got(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))(t)
+	programs.Eventually(t, "it is connected", func() bool {
+		a, err := owner.Account(t.Context())
+		return err == nil && a.Host == "cellar.porch.test"
+	})
+	h.stop()
+	file := filepath.Join(h.cfg.DataDir, connectionName)
+	connected := programs.Got(os.ReadFile(file))(t)
+	for range 2 { // the second time it is not known there any more
+		if untold, err := Leave(t.Context(), h.cfg.DataDir); err != nil || len(untold) > 0 {
+			t.Errorf("untold: %v, %v", untold, err)
+		}
+	}
+	control.mu.Lock()
+	if control.left != 1 {
+		t.Errorf("it left %d times", control.left)
+	}
+	control.mu.Unlock()
+	programs.Must(t, os.WriteFile(file, bytes.ReplaceAll(connected, []byte(control.url), []byte("https://127.0.0.1:1")), 0o600))
+	if untold, err := Leave(t.Context(), h.cfg.DataDir); err != nil || untold["https://127.0.0.1:1"] == nil {
+		t.Errorf("of one that is away: %v, %v", untold, err)
+	}
+	if untold, err := Leave(t.Context(), t.TempDir()); err != nil || len(untold) > 0 {
+		t.Errorf("without any: %v, %v", untold, err)
 	}
 }

@@ -25,8 +25,9 @@ var migrations = []func(*boltfile.Tx) error{makeBuckets, nameDirectory, addLostC
 // through, in decimal.
 var versionKey = []byte("schema")
 
-// version is that number; 0 is from before they were counted.
-func version(tx *boltfile.Tx) (int, error) {
+// version is that number; 0 is from before they were counted. path is that of the database, where
+// tx may read a copy.
+func version(tx *boltfile.Tx, path string) (int, error) {
 	meta := tx.Bucket(metaBucket)
 	if meta == nil || meta.Get(versionKey) == nil {
 		return 0, nil
@@ -37,7 +38,7 @@ func version(tx *boltfile.Tx) (int, error) {
 		return 0, words.Errorf("it is damaged: its format is %q", string(meta.Get(versionKey)))
 	case n > len(migrations):
 		err := words.Errorf("a newer version of Porchlight wrote it (format %d, and this one knows %d). Run that version, or restore a copy made before it", n, len(migrations))
-		if kept := boltfile.Kept(tx.DB().Path(), len(migrations)); kept != "" {
+		if kept := boltfile.Kept(path, len(migrations)); kept != "" {
 			err = words.Errorf("%w: %s is one", err, kept)
 		}
 		return n, err
@@ -51,7 +52,7 @@ func (s *Store) migrate(path string) error {
 	var from int
 	fresh := false
 	err := s.view(func(tx *boltfile.Tx) (err error) {
-		from, err = version(tx)
+		from, err = version(tx, path)
 		fresh = tx.Bucket(metaBucket) == nil
 		return err
 	})

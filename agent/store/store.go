@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -105,6 +106,40 @@ func Format(dir string) (is, knows int, err error) {
 	return is, len(migrations), cmp.Or(refused, err)
 }
 
+// copyTries is how often a database that another process writes is copied, until a copy is whole.
+const copyTries = 5
+
+// FormatInUse is Format of a database that another process has open: it reads a copy.
+func FormatInUse(dir string) (is, knows int, err error) {
+	for range copyTries {
+		var refused error
+		if is, refused, err = lookAtCopy(dir); err == nil {
+			return is, len(migrations), refused
+		}
+	}
+	return 0, len(migrations), err
+}
+
+// lookAtCopy is look without a lock: what is written meanwhile is an error, as damage is.
+func lookAtCopy(dir string) (is int, refused, err error) {
+	path := filepath.Join(dir, FileName)
+	from, err := os.Open(path)
+	if err != nil {
+		return 0, nil, cannotOpen(dir, err)
+	}
+	defer from.Close()
+	to, err := os.CreateTemp(dir, ".porchlight-*") // 0600, where the database is: it is as secret
+	if err != nil {
+		return 0, nil, cannotOpen(dir, err)
+	}
+	defer os.Remove(to.Name())
+	_, err = io.Copy(to, from)
+	if err = errors.Join(err, to.Close()); err != nil {
+		return 0, nil, cannotOpen(dir, err)
+	}
+	return lookAt(dir, to.Name(), time.Nanosecond)
+}
+
 // look reads the format. refused is of rows that this program must not touch, err of a file
 // that cannot be read.
 func look(dir string, wait time.Duration) (is int, refused, err error) {
@@ -112,8 +147,14 @@ func look(dir string, wait time.Duration) (is int, refused, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil, nil
 	}
-	db, _, err := boltfile.Open(path, bolt.Options{ReadOnly: true, Timeout: wait}, summed, func(db *boltfile.DB) error {
-		refused = db.View(func(tx *boltfile.Tx) (err error) { is, err = version(tx); return err })
+	return lookAt(dir, path, wait)
+}
+
+// lookAt is look at the database in dir or at a copy of it.
+func lookAt(dir, file string, wait time.Duration) (is int, refused, err error) {
+	path := filepath.Join(dir, FileName)
+	db, _, err := boltfile.Open(file, bolt.Options{ReadOnly: true, Timeout: wait}, summed, func(db *boltfile.DB) error {
+		refused = db.View(func(tx *boltfile.Tx) (err error) { is, err = version(tx, path); return err })
 		return nil
 	})
 	if err != nil {

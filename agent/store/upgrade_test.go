@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -206,8 +207,10 @@ func TestCopyOfBefore(t *testing.T) {
 			t.Errorf("%s says %v", what, err)
 		}
 	}
-	if is, knows, err := Format(dir); is != 99 || knows != len(migrations) || err == nil {
-		t.Errorf("it is %d of %d, %v", is, knows, err)
+	for _, look := range []func(string) (int, int, error){Format, FormatInUse} {
+		if is, knows, err := look(dir); is != 99 || knows != len(migrations) || err == nil || !strings.HasSuffix(err.Error(), path+".format-0 is one") {
+			t.Errorf("it is %d of %d, %v", is, knows, err)
+		}
 	}
 	programs.Must(t, os.Rename(path+".format-0", path))
 	if all, err := openDir(t, dir).Apps(); err != nil || len(all.Apps) != 3 {
@@ -227,6 +230,30 @@ func TestFormat(t *testing.T) {
 	s := programs.Got(Open(dir))(t)
 	if _, _, err := Format(dir); !errors.Is(err, ErrInUse) {
 		t.Errorf("of one in use it says %v", err)
+	}
+	// Read beside whoever writes all the time, it is the same; and nothing of it stays.
+	ctx, stop := context.WithCancel(t.Context())
+	wrote := make(chan error, 1)
+	go func() {
+		for i := 0; ; i++ {
+			err := s.update(func(tx *boltfile.Tx) error {
+				return tx.Bucket(metaBucket).Put([]byte("n"), bytes.Repeat([]byte{byte(i)}, 20_000))
+			})
+			if err != nil || ctx.Err() != nil {
+				wrote <- err
+				return
+			}
+		}
+	}()
+	for range 20 {
+		if is, knows, err := FormatInUse(dir); is != knows || err != nil {
+			t.Errorf("while it is written it says %d of %d, %v", is, knows, err)
+		}
+	}
+	stop()
+	programs.Must(t, <-wrote)
+	if files := programs.Got(os.ReadDir(dir))(t); len(files) != 1 {
+		t.Errorf("there are %v", files)
 	}
 	programs.Must(t, s.Close())
 	if is, knows, err := Format(dir); is != knows || err != nil {

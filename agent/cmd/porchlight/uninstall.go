@@ -43,8 +43,8 @@ with your approvals, people and certificates, the start at login, the trust of y
 browsers in its certificates, and what it has in your keychain. It says what, and
 asks first. Nothing brings it back but a copy of yours.
 
-Quit the menu bar before. A computer that is connected stays in your account until
-you remove it there. What you signed in with by 'porchlight reach' stays, and so do
+Quit the menu bar before. The server that this computer is connected to is told that
+it goes; where that fails, remove it from your account there. What you signed in with by 'porchlight reach' stays, and so do
 the programs: remove them by the way they came.`,
 		Example: `  porchlight uninstall --purge`,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -105,6 +105,7 @@ func (c cli) uninstall(ctx context.Context, dir string, yes bool) error {
 			c.remark("Browsers that trust %s may go on: %v", authority.Path, err)
 		}
 	}
+	c.leave(ctx, dir)
 	for _, kept := range secrets {
 		switch err := kept.Delete(ctx); {
 		case err == nil, errors.Is(err, ownersecret.ErrNotFound):
@@ -117,6 +118,18 @@ func (c cli) uninstall(ctx context.Context, dir string, yes bool) error {
 		return fmt.Errorf("not all of %s could be removed: %w", dir, err)
 	}
 	return nil
+}
+
+// leave tells the server that the computer goes. One that is away keeps nobody from removing
+// what is theirs.
+func (c cli) leave(ctx context.Context, dir string) {
+	untold, err := host.Leave(ctx, dir)
+	if err != nil {
+		c.remark("A server may go on to have this computer in your account: %v", err)
+	}
+	for at, why := range untold {
+		c.remark("%s could not be told, and has this computer until you remove it there, at %s/account: %v", printable(at), printable(at), why)
+	}
 }
 
 // purgeable refuses a directory that holds anything but an agent's data.
@@ -153,7 +166,7 @@ func (c cli) asked(dir, at string) error {
 	c.line("This removes for ever, on this computer and for you alone:\n\n  %s\n  the start at login, and the trust of your browsers in this computer's certificates\n  the secrets in your keychain, or in %s\n",
 		dir, filepath.Join(configDir(), "porchlight"))
 	if at != "" {
-		c.line("This computer stays in your account until you remove it there: %s/account", printable(at))
+		c.line("The server %s is told that this computer goes.", printable(at))
 	}
 	c.line("Type yes to go on:")
 	answer, err := bufio.NewReader(io.LimitReader(cmp.Or[io.Reader](c.in, os.Stdin), 100)).ReadString('\n')

@@ -74,7 +74,8 @@ func TestUninstall(t *testing.T) {
 	programs.Must(t, os.Remove(filepath.Join(data, "photos")))
 	connection := filepath.Join(data, "connection.json")
 	programs.Must(t, os.WriteFile(connection, []byte(`{"current": {"id": "00", "authUrl": "https://control.example", "computerId": "c", "host": "maya.example", "store": "keychain"}}`), 0o600))
-	if said, err := run("yes\n", "uninstall", "--purge"); err == nil || !strings.Contains(said, "not all is removed: there is no keychain here") {
+	if said, err := run("yes\n", "uninstall", "--purge"); err == nil || !strings.Contains(said, "not all is removed: there is no keychain here") ||
+		!strings.Contains(said, "remove it there, at https://control.example/account") {
 		t.Errorf("without the keychain that has its credential: %v: %s", err, said)
 	}
 	if _, err := os.Stat(filepath.Join(data, "agent.db")); err != nil {
@@ -133,7 +134,7 @@ func TestUninstallRemovesNothingElse(t *testing.T) {
 func TestUpgradeCheck(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	s.wants(1, "is using this data directory", "upgrade", "--check")
+	s.wants(0, "until you start it again", "upgrade", "--check")
 	s.wants(2, "say --check", "upgrade")
 	fresh := shell{t, t.TempDir()}
 	fresh.wants(0, "from format 0", "upgrade", "--check")

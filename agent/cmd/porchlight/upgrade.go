@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -16,14 +17,17 @@ type fits struct {
 	Format  int    `json:"format"`  // to which it brings a data directory
 	Data    string `json:"data"`    // the directory
 	Is      int    `json:"is"`      // its format now; 0 where there is none yet, or from before they were counted
+	Runs    bool   `json:"runs"`    // a Porchlight has it open
 }
 
 func upgradeCommand(c cli) *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "upgrade --check",
-		Short: "Say whether this version can be started on your data directory, while none runs there",
-		Long: `Say whether this version can be started on your data directory. It changes nothing.
+		Short: "Say whether this version can be started on your data directory",
+		Long: `Say whether this version can be started on your data directory. It changes nothing,
+and one that runs there goes on.
+
 There is no other upgrade than starting the new program: it copies the database first,
 to a file beside it that stays for a month, and brings all of it to its own format or
 nothing.
@@ -45,12 +49,19 @@ before if there is one.`,
 			return fits{}, err
 		}
 		is, knows, err := store.Format(dir)
-		return fits{agent.Version, knows, dir, is}, err
+		runs := errors.Is(err, store.ErrInUse)
+		if runs {
+			is, knows, err = store.FormatInUse(dir)
+		}
+		return fits{agent.Version, knows, dir, is, runs}, err
 	}, func(f fits, _ []string) error {
 		if f.Is == f.Format {
 			c.line("%s has format %d, which is that of this program (%s). Nothing in it would be changed.", f.Data, f.Is, f.Version)
 		} else {
 			c.line("This program (%s) brings %s from format %d to %d when it starts, with a copy made first.", f.Version, f.Data, f.Is, f.Format)
+		}
+		if f.Runs {
+			c.line("Porchlight runs on it, as it was before, until you start it again.")
 		}
 		return nil
 	})
