@@ -74,7 +74,7 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 
 fetch() { # NAME MOST
-	curl -fsS --proto "$protocol" --max-redirs 0 --max-time 1800 --max-filesize "$2" -o "$scratch/$1" "$address/$1" ||
+	curl -fsS --retry 3 --proto "$protocol" --max-redirs 0 --max-time 1800 --max-filesize "$2" -o "$scratch/$1" "$address/$1" ||
 		fail "$address/$1 could not be fetched"
 	# Where its length is not said beforehand, curl counts nothing.
 	[ "$(wc -c <"$scratch/$1")" -le "$2" ] || fail "$address/$1 is too large"
@@ -180,7 +180,13 @@ at() { # where the data is, as arguments
 	[ -z "$data" ] || set -- "$@" --data "$data"
 	"$@"
 }
-if [ "$was" = "$becomes" ] && [ -z "$package" ]; then
+keep() { # the key, for later releases
+	[ -z "$unsigned" ] && [ ! -e "$kept" ] || return 0
+	(umask 077 && mkdir -p "${kept%/*}")
+	printf 'untrusted comment: the key that signs releases of Porchlight here\n%s\n' "$public" >"$kept"
+}
+if [ "$was" = "$becomes" ] && [ -z "$package" ] && cmp -s "$new" "$installed"; then
+	keep
 	say "$program $becomes is installed already."
 	exit
 fi
@@ -204,6 +210,19 @@ resume() {
 	[ -z "$service" ] || { say "Starting $program again."; $unit start "$program"; }
 }
 
+# What the new program cannot use it says here, before anything is changed.
+fits() {
+	[ -n "$was" ] && { [ $program = porchlight ] || [ -n "$data$config" ]; } || return 0
+	checked=0
+	at "$new" upgrade --check >"$scratch/said" 2>&1 || checked=$?
+	[ $checked = 0 ] || [ $checked = 3 ] # 3 is that there is no store yet
+}
+refuse() {
+	cat "$scratch/said" >&2
+	fail "so $becomes was not installed. Nothing was changed"
+}
+alone='' # one that runs may be all that is in the way
+fits || { [ "$service$program" = yesporchlight-control ] && alone=yes; } || refuse
 if [ -n "$was" ] && [ $program = porchlight-control ]; then
 	if [ -n "$data$config" ]; then
 		copy=$(pwd)/porchlight-before-$becomes-$(date +%Y%m%d%H%M%S).backup
@@ -215,24 +234,12 @@ if [ -n "$was" ] && [ $program = porchlight-control ]; then
 	fi
 fi
 if [ -n "$service" ]; then
+	trap 'resume; rm -rf "$scratch"' EXIT
 	say "Stopping $program: what is under way may finish."
 	$unit stop "$program"
-fi
-trap 'resume; rm -rf "$scratch"' EXIT
-# What the new program cannot use it says here, before anything is changed.
-if [ -n "$was" ] && { [ $program = porchlight ] || [ -n "$data$config" ]; }; then
-	checked=0
-	at "$new" upgrade --check >"$scratch/said" 2>&1 || checked=$?
-	case $checked in
-	0) ;;
-	3) ;; # there is no store yet
-	*)
-		cat "$scratch/said" >&2
-		[ -z "$back" ] || fail "so $becomes was not installed. Nothing was changed"
-		grep -q 'is using this data directory' "$scratch/said" || fail "so $becomes was not installed. Nothing was changed"
-		say "It runs, and goes on as $was until you start it again."
-		;;
-	esac
+	[ -z "$alone" ] || fits || refuse
+elif [ $program = porchlight ] && grep -q 'until you start it again' "$scratch/said" 2>/dev/null; then
+	say "It runs, and goes on as $was until you start it again."
 fi
 
 # The change -----------------------------------------------------------------------
@@ -253,10 +260,7 @@ else
 		fail "$installed could not be written. What was there is there still"
 	}
 fi
-if [ -z "$unsigned" ] && [ ! -e "$kept" ]; then
-	(umask 077 && mkdir -p "${kept%/*}")
-	printf 'untrusted comment: the key that signs releases of Porchlight here\n%s\n' "$public" >"$kept"
-fi
+keep
 say "Installed: $program $becomes."
 case ":$PATH:" in *":$to:"*) ;; *) say "It is not on your path yet: add $to to it." ;; esac
 case $program$was in

@@ -68,15 +68,31 @@ const fits = `[ "$1" != upgrade ] || exit 0`
 // release makes the served one a version's, signed by a key if there is one.
 func (w *world) release(version, key, answers string) {
 	w.t.Helper()
+	w.serves(version, key, map[string][]byte{
+		"porchlight":         script("porchlight", version, answers),
+		"porchlight-control": script("porchlight-control", version, answers),
+	})
+}
+
+// script is a program that says which version it is.
+func script(name, version, answers string) []byte {
+	return fmt.Appendf(nil, "#!/bin/sh\n[ \"$1\" != --version ] || { echo %s version %s; exit; }\n%s\n", name, version, answers)
+}
+
+// serves makes the served release one of these programs, and packages by the end of their names.
+func (w *world) serves(version, key string, all map[string][]byte) {
+	w.t.Helper()
 	programs.Must(w.t, os.RemoveAll(w.served))
 	programs.Must(w.t, os.MkdirAll(w.served, 0o700))
 	arch := map[string]string{"amd64": "amd64", "arm64": "arm64", "arm": "armv7"}[runtime.GOARCH]
 	var sums strings.Builder
-	for _, name := range []string{"porchlight", "porchlight-control"} {
-		program := fmt.Sprintf("#!/bin/sh\n[ \"$1\" != --version ] || { echo %s version %s; exit; }\n%s\n", name, version, answers)
+	for name, program := range all {
 		file := fmt.Sprintf("%s_%s_linux_%s", name, version, arch)
-		programs.Must(w.t, os.WriteFile(filepath.Join(w.served, file), []byte(program), 0o600))
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256([]byte(program)), file)
+		if of, ok := strings.CutSuffix(name, ".deb"); ok {
+			file = fmt.Sprintf("%s_%s_%s.deb", of, version, arch)
+		}
+		programs.Must(w.t, os.WriteFile(filepath.Join(w.served, file), program, 0o600))
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(program), file)
 	}
 	programs.Must(w.t, os.WriteFile(filepath.Join(w.served, "SHA256SUMS"), []byte(sums.String()), 0o600))
 	if key != "" {
@@ -141,6 +157,13 @@ func TestInstall(t *testing.T) {
 	public := programs.Got(base64.StdEncoding.DecodeString(w.publicKey))(t)
 	w.wants(true, fmt.Sprintf("%x", sha256.Sum256(public)), "1.2.3") // which is what the publisher was told
 	w.wants(true, "is installed already", "1.2.3")
+	// Whoever has the program, from the package say, has the key after that, too.
+	kept := filepath.Join(w.home, ".config/porchlight/release.pub")
+	programs.Must(t, os.Remove(kept))
+	w.wants(true, "is installed already", "1.2.3")
+	if _, err := os.Stat(kept); err != nil {
+		t.Error("the key was not kept")
+	}
 	w.release("1.3.0-rc.1", w.key, fits)
 	w.wants(true, "in the place of 1.2.3", "1.3.0-rc.1")
 	w.release("1.3.0", w.key, fits)
@@ -242,7 +265,11 @@ func TestDowngradeOverNewerData(t *testing.T) {
 	const refuses = `[ "$1" != upgrade ] || { echo "a newer version of Porchlight wrote it: agent.db.format-6 is one" >&2; exit 1; }`
 	w.release("1.2.0", w.key, refuses)
 	w.wants(false, "agent.db.format-6 is one", "1.3.0", "--downgrade")
-	w.wants(false, "Nothing was changed", "1.3.0", "--downgrade")
+	programs.Must(t, os.WriteFile(filepath.Join(w.home, "systemctl"), []byte("#!/bin/sh\necho \"$@\" >>\"$HOME/systemd\"\n"), 0o700))
+	said, went := w.shell(`PATH="$HOME:$PATH"; export PATH;`, "--downgrade")
+	if asked := programs.Got(os.ReadFile(filepath.Join(w.home, "systemd")))(t); went || !strings.Contains(said, "Nothing was changed") || strings.Contains(string(asked), "stop") {
+		t.Errorf("while it runs: done %v, systemd was asked %q\n%s", went, asked, said)
+	}
 	w.release("1.1.0", w.key, `[ "$1" != upgrade ] || exit 2`) // it cannot tell
 	w.wants(false, "Nothing was changed", "1.3.0", "--downgrade")
 }
