@@ -8,6 +8,7 @@ import (
 	"porchlight/agent/export"
 	"porchlight/agent/ownersecret"
 	"porchlight/desktop/shortcut"
+	"porchlight/desktop/tray"
 	"porchlight/desktop/ui"
 	"porchlight/internal/autostart"
 	"porchlight/internal/broadcast"
@@ -52,6 +53,7 @@ func (d desk) Shortcut(on bool) error {
 
 func (d desk) Preferences() ui.Preferences {
 	out := d.preferences.Preferences()
+	out.NoTray = !tray.Hosted()
 	out.Shortcut = ui.Shortcut{Offered: shortcut.Offered(), On: d.app.keys.given.Load() != nil, Keys: d.app.keysGiven()}
 	switch err := d.app.waitsFor(); {
 	case errors.Is(err, ownersecret.ErrUnavailable):
@@ -72,6 +74,8 @@ func (d desk) KeepInFile() error {
 	broadcast.Raise(d.app.chosenFile)
 	return nil
 }
+
+func (d desk) Quit() { d.app.quit() }
 
 func (d desk) Unlock() { d.app.unlockKeychain() }
 

@@ -36,6 +36,7 @@ func (p *preferences) Preferences() ui.Preferences {
 		StartAtLogin: startsAtLogin(),
 		Appearance:   kept.Appearance,
 		Panel:        kept.Panel,
+		Closed:       kept.Closed,
 		Trust:        p.trusted(ctx),
 		SecretKept:   "keychain",
 		DataDir:      p.dataDir,

@@ -6,6 +6,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
 	"porchlight/desktop/notes"
+	"porchlight/desktop/tray"
 	"porchlight/desktop/ui"
 	"porchlight/desktop/verbs"
 	"porchlight/internal/broadcast"
@@ -18,8 +19,12 @@ func (a *app) hidden() {
 	if a.settings.get().Closed || a.settings.change(func(v *settingsValues) { v.Closed = true }) != nil {
 		return
 	}
+	where := language.Say("Its lamp is in the menu bar. Your apps can still be opened.")
+	if !tray.Hosted() {
+		where = language.Say("No panel here shows its lamp: start Porchlight again, and its window is back. Your apps can still be opened.")
+	}
 	a.tell(notes.Note{
-		Key: notes.KeyStays, Title: language.Say("Porchlight stays on"), Body: language.Say("Its lamp is in the menu bar. Your apps can still be opened."),
+		Key: notes.KeyStays, Title: language.Say("Porchlight stays on"), Body: where,
 		Click: verbs.Action{Verb: verbs.Show}, Buttons: []notes.Button{{Text: language.Say("Quit"), Do: verbs.Action{Verb: verbs.Quit}}},
 	})
 }

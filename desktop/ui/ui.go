@@ -56,6 +56,8 @@ type Desktop interface {
 	// Open opens an app in the owner's browser, signed in. Where trust is still to be
 	// offered, the page is sent to the place "trust" instead, the app being its argument.
 	Open(app string) error
+	// Quit ends Porchlight: where no panel shows its menu, nothing else does.
+	Quit()
 }
 
 // Preferences are what the desktop app keeps for itself and what it finds on
@@ -69,6 +71,10 @@ type Preferences struct {
 	// Panel is what the tray icon is drawn for: "light", "dark", "outline" for any, or
 	// empty for what this system tells of its panel.
 	Panel string `json:"panel"`
+	// NoTray is true where no panel shows the tray icon, as in GNOME.
+	NoTray bool `json:"noTray"`
+	// Closed is true once the window was closed, and the owner told that Porchlight goes on.
+	Closed bool `json:"closed"`
 	// Trust says whether browsers here trust this computer's own authority, in
 	// local mode.
 	Trust Trust `json:"trust"`

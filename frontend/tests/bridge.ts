@@ -44,7 +44,7 @@ const news = ['approved', 'capability', 'changed', 'ended', 'invitation', 'visit
 const levels = { everything: [], waiting: news, nothing: [...news, 'connection'].sort() };
 let settings: Settings = { ...nothing.settings, language: (sessionStorage.getItem('language') ?? '') as Settings['language'], failStaticHours: 24, probe: true, requests: true, titles: true, quiet: ['connection'] };
 let preferences: Preferences = {
-  welcomed: true, startAtLogin: true, appearance: '', panel: '', trust: { possible: true, trusted: false, problem: '' }, shortcut: { offered: false, on: false, keys: '' }, secretKept: 'keychain',
+  welcomed: true, startAtLogin: true, appearance: '', panel: '', noTray: false, closed: false, trust: { possible: true, trusted: false, problem: '' }, shortcut: { offered: false, on: false, keys: '' }, secretKept: 'keychain',
   dataDir: '/home/maya/.local/share/porchlight', ...firstPreferences,
 };
 let state = {
@@ -431,6 +431,7 @@ window.go = {
       ShowData: () => {},
       Export: () => '/home/maya/porchlight.json',
       Open: () => {},
+      Quit: () => {},
     }),
     Shell: bind<Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Speech: () => ({ language: sessionStorage.getItem('language') || (address.get('language') ?? 'en'), locale: address.get('locale') ?? 'en-GB' }), Wanted: () => place.splice(0)[0] ?? { view: '', argument: '' }, Looks: () => preferences.appearance || desktop, State: () => (new URLSearchParams(location.search).has('last') ? state : nothing.ownerState) }),
   },

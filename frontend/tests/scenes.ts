@@ -196,6 +196,7 @@ export const scenes: Record<string, () => Scene> = {
   unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'control.porch.example cannot be reached. Look whether this computer is online. Everyone keeps the access they have until 10:44 on 22 November.', troubleWords: [{ key: '%s cannot be reached.', args: ['control.porch.example'] }, { key: 'Look whether this computer is online.' }, { key: 'Everyone keeps the access they have until %s.', args: ['10:44 on 22 November'] }], reachable: false }),
   away: () => ({ account: local, apps: few(), mails: [], failing: ['ownerState'] }),
   shortcut: () => ({ account: local, apps: few(), mails: [], preferences: { shortcut: { offered: true, on: false, keys: '' } } }),
+  trayless: () => ({ account: connected, apps: few(), mails: [], preferences: { noTray: true } }),
   keyless: () => ({ account: local, apps: few(), mails: [], locked: true, preferences: { secretKept: 'nowhere' } }),
   locked: () => ({ account: connected, apps: few(), mails: [], locked: true, preferences: { secretKept: 'locked' } }),
   certificate: () => ({ account: connected, apps: few(), mails: [], trouble: "Browsers cannot open home.maya.porch.example: no certificate. Let's Encrypt says that it finds no address of home.maya.porch.example. That is set in the DNS: ask whoever runs your server. Porchlight tries again at 14:20." }),

@@ -205,7 +205,8 @@ var germanDesktop = map[string]string{
 	"Your apps can be opened on this computer alone, under %s.":                 "Die Apps können nur auf diesem Computer geöffnet werden, unter %s.",
 	"Health":              "Zustand",
 	"Porchlight stays on": "Porchlight bleibt an",
-	"Its lamp is in the menu bar. Your apps can still be opened.": "Die Lampe ist in der Menüleiste. Die Apps können weiter geöffnet werden.",
+	"Its lamp is in the menu bar. Your apps can still be opened.":                                                  "Die Lampe ist in der Menüleiste. Die Apps können weiter geöffnet werden.",
+	"No panel here shows its lamp: start Porchlight again, and its window is back. Your apps can still be opened.": "Hier zeigt keine Leiste die Lampe: Ein neuer Start von Porchlight bringt das Fenster wieder. Die Apps können weiter geöffnet werden.",
 	"Quit": "Beenden",
 
 	// Days.

@@ -236,18 +236,60 @@ func (s *session) unlock() {
 	programs.Must(s.t, service.Call("org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface.UnlockWithMasterPassword", 0, login, password).Err)
 }
 
+// Without a tray, as in GNOME, window and notifications do all that it does: the window opens by
+// itself and says what brings the lamp, requests are answered in both, a second start leads back,
+// and the window quits. A panel that comes has the lamp, and the hint goes.
 func TestNoTrayHost(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{noPanel: true})
-	p := s.launch()
-	s.windowShows(true) // there is no other way to see a request
+	p := s.launchDriven()
+	p.pageThere() // there is no other way to see a request
+	p.eventually("it says what brings the lamp", func() error { return p.has("gnome-shell-extension-appindicator") })
+	s.shot("window")
+	p.publish("notes", "Notes", webApp(t, "notes"))
+	p.enter(p.named("button", "Approve"))
+	p.is("notes", "live")
 	s.closeWindow()
 	s.windowShows(false)
+	s.noteSays("Porchlight stays on", "start Porchlight again")
+	p.publish("photos", "Photos", webApp(t, "photos"))
+	s.displays("1")
+	s.mustTool("dunstctl", "context")
+	p.is("photos", "live")
+
 	p.again()
 	s.windowShows(true)
+	p.view("Settings")
+	s.shot("settings")
 	s.startPanel() // a panel appears, as an extension would
-	s.trayShows("No app is on", true)
-	p.quit()
+	s.trayShows("Notes", true)
+	programs.Must(t, webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `window.dispatchEvent(new Event('focus'))`, "args": []string{}}, nil))
+	p.eventually("the hint is gone", func() error {
+		if p.has("gnome-shell-extension-appindicator") == nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	_ = syscall.Kill(-s.running["xfce4-panel"].PID(), syscall.SIGKILL)
+	s.waitName(watcher, false)
+	programs.Must(t, webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `window.dispatchEvent(new Event('focus'))`, "args": []string{}}, nil))
+	p.press(p.named("button", "Quit Porchlight"))
+	s.eventually("the app is gone", func() error {
+		if syscall.Kill(p.pid, 0) == nil {
+			return errors.New("it runs")
+		}
+		return nil
+	})
+}
+
+// has says whether the page shows a text.
+func (p *page) has(text string) error {
+	var shown string
+	err := webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `return document.body.textContent`, "args": []string{}}, &shown)
+	if err == nil && !strings.Contains(shown, text) {
+		err = errors.New("the page does not show " + text)
+	}
+	return err
 }
 
 func TestNoBus(t *testing.T) {

@@ -377,6 +377,7 @@ export interface Desk {
   Open(value: string): Promise<void>;
   Panel(value: string): Promise<void>;
   Preferences(): Promise<Preferences>;
+  Quit(): Promise<void>;
   Shortcut(value: boolean): Promise<void>;
   ShowData(): Promise<void>;
   StartAtLogin(value: boolean): Promise<void>;
@@ -412,6 +413,8 @@ export interface Preferences {
   startAtLogin: boolean;
   appearance: string;
   panel: string;
+  noTray: boolean;
+  closed: boolean;
   trust: Trust;
   shortcut: Shortcut;
   secretKept: string;

@@ -51,6 +51,31 @@ describe('first steps and trouble', () => {
     await page.getByText('In a file only you can read').waitFor();
   });
 
+  test('without a tray the window says what brings it, until it was closed once, and quits', async () => {
+    const page = await open({ scene: 'trayless' });
+    const hint = page.getByText('gnome-shell-extension-appindicator');
+    await hint.waitFor();
+    await page.getByRole('button', { name: 'Settings' }).click();
+    await page.getByText('No panel here shows the lamp').waitFor();
+    await page.getByRole('button', { name: 'Quit Porchlight' }).click();
+    await page.getByRole('dialog').getByText('cut off').waitFor();
+    expect((await called(page, 'Quit')).length).toBe(0);
+    await page.getByRole('button', { name: 'Quit', exact: true }).click();
+    await expect.poll(async () => (await called(page, 'Quit')).length).toBe(1);
+    // Nobody is here: nothing to ask.
+    await page.evaluate('stub.set({here: 0})');
+    await page.getByRole('button', { name: 'Quit Porchlight' }).click();
+    await expect.poll(async () => (await called(page, 'Quit')).length).toBe(2);
+    // A panel has come meanwhile, or the owner was told.
+    await page.evaluate('stub.prefer({closed: true}), window.dispatchEvent(new Event("focus"))');
+    await page.evaluate('stub.wants("apps")');
+    await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
+    expect(await hint.count()).toBe(0);
+    await page.evaluate('stub.prefer({noTray: false}), window.dispatchEvent(new Event("focus"))');
+    await page.evaluate('stub.wants("settings")');
+    await expect.poll(() => page.getByRole('button', { name: 'Quit Porchlight' }).count()).toBe(0);
+  });
+
   test('with the keychain locked things are seen and taken away, and Unlock is offered', async () => {
     const page = await open({ scene: 'locked' });
     await page.getByText('Your keychain is locked').waitFor();

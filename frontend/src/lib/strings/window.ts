@@ -42,6 +42,7 @@ export const ofWindow = {
     unlock: 'Unlock…',
     keepInFile: 'Keep it in a file',
     keeping: 'Keeping it…',
+    noTray: 'No panel here shows Porchlight’s lamp: this window and notifications do without it, and starting Porchlight again leads back here. In GNOME, the package gnome-shell-extension-appindicator brings the lamp.',
   },
 
   dark: {
@@ -50,6 +51,15 @@ export const ofWindow = {
     text: 'Nobody can open anything. Your apps keep running; who may open them is kept.',
     light: 'Light up again',
     lighting: 'Lighting up…',
+  },
+
+  quit: {
+    button: 'Quit Porchlight',
+    title: 'Quit Porchlight?',
+    text: (n: number) => `${count(n, 'visitor is', 'visitors are')} cut off, and nobody can open anything until you start it again. Your apps keep running; who may open them is kept.`,
+    keep: 'Keep it on',
+    confirm: 'Quit',
+    busy: 'Quitting…',
   },
 
   access: {
@@ -159,6 +169,8 @@ export const ofWindow = {
     login: 'Start at login',
     appearance: 'Appearance',
     icon: 'Icon',
+    noTray: 'No panel here shows the lamp',
+    noTrayText: 'In GNOME, the package gnome-shell-extension-appindicator brings it.',
     panels: {
       '': 'Like the panel',
       light: 'Light panel',

@@ -42,6 +42,7 @@ export const ofWindow: Spoken<typeof english> = {
     unlock: 'Entsperren…',
     keepInFile: 'In einer Datei aufbewahren',
     keeping: 'Wird aufbewahrt…',
+    noTray: 'Hier zeigt keine Leiste die Lampe von Porchlight: Dieses Fenster und Mitteilungen kommen ohne sie aus, und ein neuer Start von Porchlight führt hierher zurück. In GNOME bringt das Paket gnome-shell-extension-appindicator die Lampe.',
   },
 
   dark: {
@@ -50,6 +51,15 @@ export const ofWindow: Spoken<typeof english> = {
     text: 'Niemand kann etwas öffnen. Ihre Apps laufen weiter; wer sie öffnen darf, bleibt gemerkt.',
     light: 'Licht wieder an',
     lighting: 'Licht geht an…',
+  },
+
+  quit: {
+    button: 'Porchlight beenden',
+    title: 'Porchlight beenden?',
+    text: (n) => `${count(n, 'Besucher wird', 'Besucher werden')} getrennt, und niemand kann etwas öffnen, bis Sie es wieder starten. Ihre Apps laufen weiter; wer sie öffnen darf, bleibt gemerkt.`,
+    keep: 'Anlassen',
+    confirm: 'Beenden',
+    busy: 'Wird beendet…',
   },
 
   access: {
@@ -155,6 +165,8 @@ export const ofWindow: Spoken<typeof english> = {
     login: 'Beim Anmelden starten',
     appearance: 'Aussehen',
     icon: 'Symbol',
+    noTray: 'Hier zeigt keine Leiste die Lampe',
+    noTrayText: 'In GNOME bringt sie das Paket gnome-shell-extension-appindicator.',
     panels: {
       '': 'Wie die Leiste',
       light: 'Helle Leiste',
