@@ -107,7 +107,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 	a.desk = desk{prefer, a}
 	a.tray = tray.New(log, func() string { return s.get().Panel }, a.perform)
 	a.show = a.tray.Set
-	a.notes = notes.New(log, func(act verbs.Action) { go a.perform(act) })
+	a.notes = notes.New(log, func(act verbs.Action) { go a.perform(act) }, page.Focus)
 	a.window = page.New(log, page.Options{
 		StartHidden: page.First,
 		OnStart: func(ctx context.Context) {

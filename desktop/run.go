@@ -41,9 +41,10 @@ func run(o startOptions, stderr io.Writer) int {
 	defer stop()
 
 	language.Speak("")
+	token := session.Token()
 	held, err := instance.Acquire(o.data)
 	if errors.Is(err, instance.ErrTaken) {
-		if err = askToShow(ctx, o); err == nil {
+		if err = askToShow(ctx, o, token); err == nil {
 			return 0
 		}
 	}
@@ -106,7 +107,7 @@ func settingsOf(o startOptions) (*settings, error) {
 // returns the agent's error. The window's loop wants the goroutine that calls.
 func runParts(ctx context.Context, quit func(), o startOptions, a *app, held *instance.Instance) error {
 	answered := make(chan struct{})
-	go func() { defer close(answered); held.Run(ctx, a.showWindow) }()
+	go func() { defer close(answered); held.Run(ctx, a.showWith) }()
 	presented := make(chan struct{})
 	go func() { defer close(presented); a.present(ctx) }()
 	ended := make(chan error, 1)
@@ -143,11 +144,11 @@ func (a *app) showAtStart(hidden bool) {
 }
 
 // askToShow asks the app that runs already to show its window.
-func askToShow(ctx context.Context, o startOptions) error {
+func askToShow(ctx context.Context, o startOptions, token string) error {
 	if o.hidden {
 		return nil // started again at login, say: it runs, which is all that was wanted
 	}
-	return instance.AskToShow(ctx, o.data)
+	return instance.AskToShow(ctx, o.data, token)
 }
 
 // refuse shows why the app ends, for an owner who started it from a menu and

@@ -6,6 +6,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
 	"porchlight/desktop/notes"
+	"porchlight/desktop/page"
 	"porchlight/desktop/tray"
 	"porchlight/desktop/ui"
 	"porchlight/desktop/verbs"
@@ -48,6 +49,12 @@ func (a *app) showWindow() {
 		return
 	}
 	broadcast.Raise(a.wantWindow)
+}
+
+// showWith is showWindow for somebody to whom the desktop gave a token for it.
+func (a *app) showWith(token string) {
+	page.Focus(token)
+	a.showWindow()
 }
 
 // showPlace is showWindow at a place; one without a view leaves it where it was.

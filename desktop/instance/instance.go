@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"porchlight/internal/durable"
 	"porchlight/internal/words"
@@ -31,11 +32,17 @@ const fileName = "desktop.lock"
 var ErrTaken = errors.New("Porchlight is already running with this data directory")
 
 const (
-	show = "show" // the only thing a second start can ask for
+	// show is the only thing a second start can ask for. Behind it, in a line that earlier
+	// versions do not read, comes the token that its desktop gave it, if any.
+	show = "show"
 	done = "ok"
 
 	// patience bounds one exchange between two starts.
 	patience = 3 * time.Second
+
+	// maxAsked bounds what a second start says, in bytes, and maxToken the token in it.
+	maxAsked = 1024
+	maxToken = 512
 )
 
 // Instance is the held lock and its socket.
@@ -78,8 +85,9 @@ func Acquire(dataDir string) (*Instance, error) {
 	return nil, words.Errorf("Porchlight cannot listen for a second start: %w", err)
 }
 
-// Run answers later starts until ctx ends; onShow is called for each of them.
-func (i *Instance) Run(ctx context.Context, onShow func()) {
+// Run answers later starts until ctx ends; onShow is called for each of them, with the token
+// that its desktop gave it (see session.Token).
+func (i *Instance) Run(ctx context.Context, onShow func(token string)) {
 	stop := context.AfterFunc(ctx, func() { _ = i.listener.Close() })
 	defer stop()
 	for {
@@ -98,13 +106,31 @@ func (i *Instance) Run(ctx context.Context, onShow func()) {
 		}
 		// One after the other: an exchange is short and bounded.
 		_ = conn.SetDeadline(time.Now().Add(patience))
-		asked, err := bufio.NewReader(io.LimitReader(conn, 64)).ReadString('\n')
+		said := bufio.NewReader(io.LimitReader(conn, maxAsked))
+		asked, err := said.ReadString('\n')
 		if err == nil && strings.TrimSpace(asked) == show {
-			onShow()
+			onShow(tokenOf(said))
 			_, _ = io.WriteString(conn, done+"\n")
 		}
 		_ = conn.Close()
 	}
+}
+
+// tokenOf is what came with the question: it was one write, and nothing is waited for.
+func tokenOf(said *bufio.Reader) string {
+	if said.Buffered() == 0 {
+		return ""
+	}
+	line, err := said.ReadString('\n')
+	if err != nil || !fit(strings.TrimSuffix(line, "\n")) {
+		return ""
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+// fit says whether a token is one line of letters that C can read.
+func fit(token string) bool {
+	return len(token) <= maxToken && !strings.ContainsFunc(token, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // Close gives the lock back. The lock file stays: removing it would let two
@@ -114,13 +140,13 @@ func (i *Instance) Close() {
 	_ = i.lock.Close()
 }
 
-// AskToShow asks the process that holds dataDir's lock to show its window. It
-// waits a little for a holder that is still starting.
-func AskToShow(ctx context.Context, dataDir string) error {
+// AskToShow asks the process that holds dataDir's lock to show its window, and hands on
+// the token of this start. It waits a little for a holder that is still starting.
+func AskToShow(ctx context.Context, dataDir, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		err := ask(ctx, dataDir)
+		err := ask(ctx, dataDir, token)
 		if err == nil {
 			return nil
 		}
@@ -132,7 +158,7 @@ func AskToShow(ctx context.Context, dataDir string) error {
 	}
 }
 
-func ask(ctx context.Context, dataDir string) error {
+func ask(ctx context.Context, dataDir, token string) error {
 	raw, err := os.ReadFile(filepath.Join(dataDir, fileName))
 	if err != nil {
 		return durable.Plain(err)
@@ -146,7 +172,11 @@ func ask(ctx context.Context, dataDir string) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline)
 	}
-	if _, err := io.WriteString(conn, show+"\n"); err != nil {
+	asks := show + "\n"
+	if token != "" && fit(token) {
+		asks += token + "\n"
+	}
+	if _, err := io.WriteString(conn, asks); err != nil {
 		return err
 	}
 	answer, err := bufio.NewReader(io.LimitReader(conn, 64)).ReadString('\n')

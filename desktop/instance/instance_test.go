@@ -17,14 +17,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// run starts an instance and returns a channel with one entry per show request.
-func run(t *testing.T, dir string) (*Instance, <-chan struct{}) {
+// run starts an instance and returns a channel with the token of each show request.
+func run(t *testing.T, dir string) (*Instance, <-chan string) {
 	t.Helper()
 	i := programs.Got(Acquire(dir))(t)
-	shown := make(chan struct{}, 8)
+	shown := make(chan string, 8)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); i.Run(ctx, func() { shown <- struct{}{} }) }()
+	go func() { defer close(ended); i.Run(ctx, func(token string) { shown <- token }) }()
 	t.Cleanup(func() { cancel(); <-ended; i.Close() })
 	return i, shown
 }
@@ -39,12 +39,15 @@ func TestSecondStartShowsTheFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, shown := run(t, dir)
-			for range 2 {
+			// What is no token, or too long for one, is left out.
+			for token, want := range map[string]string{"": "", "gnome-shell/Porchlight/12-0-host_TIME4": "gnome-shell/Porchlight/12-0-host_TIME4", "a\nb": "", strings.Repeat("x", maxToken+1): ""} {
 				if _, err := Acquire(dir); !errors.Is(err, ErrTaken) {
 					t.Fatalf("second Acquire: %v, want ErrTaken", err)
 				}
-				programs.Must(t, AskToShow(t.Context(), dir))
-				<-shown
+				programs.Must(t, AskToShow(t.Context(), dir, token))
+				if got := <-shown; got != want {
+					t.Errorf("with the token %q came %q", token, got)
+				}
 			}
 		})
 	}
@@ -73,7 +76,7 @@ func TestAskToShowGivesUp(t *testing.T) {
 	i, err := Acquire(dir)
 	programs.Must(t, err)
 	defer i.Close() // nobody runs i.Run
-	err = AskToShow(t.Context(), dir)
+	err = AskToShow(t.Context(), dir, "")
 	if err == nil || !strings.HasPrefix(err.Error(), "Porchlight is already running here, but does not answer") {
 		t.Fatalf("err = %v", err)
 	}
@@ -85,12 +88,12 @@ func TestNoiseOnTheSocketIsHarmless(t *testing.T) {
 	dir := t.TempDir()
 	_, shown := run(t, dir)
 	socket := programs.Got(os.ReadFile(filepath.Join(dir, fileName)))(t)
-	for _, noise := range []string{"", "quit\n", strings.Repeat("x", 1000) + "\n", "\x00\xff\n"} {
+	for _, noise := range []string{"", "quit\n", "show me\n", strings.Repeat("x", 1000) + "\n", "\x00\xff\n"} {
 		c := programs.Got(net.Dial("unix", strings.TrimSpace(string(socket))))(t)
 		_, _ = c.Write([]byte(noise)) // the other end may hang up before it read all
 		_ = c.Close()
 	}
-	programs.Must(t, AskToShow(t.Context(), dir))
+	programs.Must(t, AskToShow(t.Context(), dir, ""))
 	if n := len(shown); n != 1 {
 		t.Fatalf("shown %d times, want once", n)
 	}

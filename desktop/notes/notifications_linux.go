@@ -36,9 +36,10 @@ const (
 // what is clicked, go through no library. It has a bus connection of its own,
 // because systray closes the shared one.
 type Notifications struct {
-	log  *slog.Logger
-	do   func(verbs.Action)
-	icon dbus.Variant
+	log   *slog.Logger
+	do    func(verbs.Action)
+	focus func(token string)
+	icon  dbus.Variant
 
 	mu    sync.Mutex // protects what follows
 	conn  *dbus.Conn
@@ -49,11 +50,13 @@ type shownNote struct {
 	id     uint32
 	sender string // unique name of the service that showed it
 	note   Note
+	token  string // for the window that a click opens
 }
 
-// New shows nothing yet; do is called for every click.
-func New(log *slog.Logger, do func(verbs.Action)) *Notifications {
-	return &Notifications{log: log, do: do, icon: imageData(assets.AppIconSmall), shown: map[string]*shownNote{}}
+// New shows nothing yet; do is called for every click, after focus with the token that the
+// service gave for it, if any (see session.Token).
+func New(log *slog.Logger, do func(verbs.Action), focus func(token string)) *Notifications {
+	return &Notifications{log: log, do: do, focus: focus, icon: imageData(assets.AppIconSmall), shown: map[string]*shownNote{}}
 }
 
 // Show shows a note, in place of an earlier one with the same key.
@@ -199,15 +202,16 @@ func (n *Notifications) connect() error {
 }
 
 // The signals after which a note is gone. Services send others about it before: GNOME
-// and Plasma a token for the window that a click may open (ActivationToken).
+// and Plasma a token for the window that a click may open.
 const (
 	noteClicked = notifyName + ".ActionInvoked"
 	noteClosed  = notifyName + ".NotificationClosed"
+	noteToken   = notifyName + ".ActivationToken"
 )
 
 // heard acts on a click, once for each note.
 func (n *Notifications) heard(s *dbus.Signal) {
-	if s.Name != noteClicked && s.Name != noteClosed || len(s.Body) < 2 {
+	if s.Name != noteClicked && s.Name != noteClosed && s.Name != noteToken || len(s.Body) < 2 {
 		return
 	}
 	id, ok := s.Body[0].(uint32)
@@ -218,7 +222,9 @@ func (n *Notifications) heard(s *dbus.Signal) {
 	var found *shownNote
 	for key, note := range n.shown {
 		// A signal of that shape can be sent by anybody on the bus.
-		if note.id == id && note.sender == s.Sender {
+		if note.id == id && note.sender == s.Sender && s.Name == noteToken {
+			note.token, _ = s.Body[1].(string)
+		} else if note.id == id && note.sender == s.Sender {
 			found = note
 			delete(n.shown, key)
 		}
@@ -231,6 +237,7 @@ func (n *Notifications) heard(s *dbus.Signal) {
 	if found == nil || s.Name != noteClicked {
 		return
 	}
+	n.focus(found.token)
 	name, _ := s.Body[1].(string)
 	if name == "default" {
 		n.do(found.note.Click)
@@ -241,7 +248,7 @@ func (n *Notifications) heard(s *dbus.Signal) {
 
 // LastWords is a note of a program that ends.
 func LastWords(ctx context.Context, log *slog.Logger, what Note) error {
-	n := New(log, func(verbs.Action) {})
+	n := New(log, func(verbs.Action) {}, func(string) {})
 	defer n.Close()
 	return n.Show(ctx, what)
 }

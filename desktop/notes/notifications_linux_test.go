@@ -22,16 +22,19 @@ func TestClicksAfterOtherSignals(t *testing.T) {
 	for name, c := range map[string]struct {
 		heard []*dbus.Signal
 		acts  int
+		token string
 	}{
-		"a click":                  {[]*dbus.Signal{click}, 1},
-		"a token and a click":      {[]*dbus.Signal{token, click, closed}, 1},
-		"an answer and a click":    {[]*dbus.Signal{signal("NotificationReplied", "hello"), click}, 1},
-		"two clicks":               {[]*dbus.Signal{token, click, token, click}, 1},
-		"a click after its end":    {[]*dbus.Signal{closed, token, click}, 0},
-		"a click of somebody else": {[]*dbus.Signal{{Sender: ":1.9", Name: click.Name, Body: click.Body}}, 0},
+		"a click":                  {[]*dbus.Signal{click}, 1, ""},
+		"a token and a click":      {[]*dbus.Signal{token, click, closed}, 1, "xyz"},
+		"an answer and a click":    {[]*dbus.Signal{signal("NotificationReplied", "hello"), click}, 1, ""},
+		"two clicks":               {[]*dbus.Signal{token, click, token, click}, 1, "xyz"},
+		"a click after its end":    {[]*dbus.Signal{closed, token, click}, 0, ""},
+		"a click of somebody else": {[]*dbus.Signal{{Sender: ":1.9", Name: click.Name, Body: click.Body}}, 0, ""},
+		"a token of somebody else": {[]*dbus.Signal{{Sender: ":1.9", Name: token.Name, Body: token.Body}, click}, 1, ""},
 	} {
 		var done []verbs.Action
-		n := New(slog.New(slog.DiscardHandler), func(act verbs.Action) { done = append(done, act) })
+		var focused string
+		n := New(slog.New(slog.DiscardHandler), func(act verbs.Action) { done = append(done, act) }, func(token string) { focused = token })
 		deny := verbs.Action{Verb: verbs.Deny, Name: "notes"}
 		n.shown["request-notes"] = &shownNote{id: 3, sender: ":1.7", note: Note{Buttons: []Button{{"Deny", deny}}}}
 		for _, s := range c.heard {
@@ -39,6 +42,9 @@ func TestClicksAfterOtherSignals(t *testing.T) {
 		}
 		if len(done) != c.acts || c.acts == 1 && done[0] != deny {
 			t.Errorf("%s: %+v", name, done)
+		}
+		if focused != c.token {
+			t.Errorf("%s: the window has the token %q, want %q", name, focused, c.token)
 		}
 	}
 }

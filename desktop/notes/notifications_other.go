@@ -16,7 +16,7 @@ import (
 type Notifications = toolkitNotes
 
 // New shows nothing yet; do is called for every click.
-func New(log *slog.Logger, do func(verbs.Action)) *Notifications {
+func New(log *slog.Logger, do func(verbs.Action), _ func(token string)) *Notifications {
 	return newToolkitNotes(log, do, literalNote)
 }
 

@@ -8,7 +8,11 @@ package page
 #cgo webkit2_41 pkg-config: webkit2gtk-4.1
 #include <gtk/gtk.h>
 #include <malloc.h>
+#include <stdlib.h>
 #include <webkit2/webkit2.h>
+#ifdef GDK_WINDOWING_WAYLAND
+#include <gdk/gdkwayland.h>
+#endif
 
 // Wails keeps its web view to itself; it is the only one below our windows.
 static void look(GtkWidget *w, gpointer found) {
@@ -148,8 +152,21 @@ static gboolean end_loop(gpointer unused) {
 	return G_SOURCE_REMOVE;
 }
 
+// The next window that is brought to the front shows this token, without which Wayland's
+// compositors only mark it as wanting attention.
+static gboolean take_token(gpointer token) {
+#ifdef GDK_WINDOWING_WAYLAND
+	GdkDisplay *display = gdk_display_get_default();
+	if (display != NULL && GDK_IS_WAYLAND_DISPLAY(display))
+		gdk_wayland_display_set_startup_notification_id(display, token);
+#endif
+	g_free(token);
+	return G_SOURCE_REMOVE;
+}
+
 // GTK may only be touched by the thread its loop runs on.
 static void end_loop_soon(void) { g_idle_add(end_loop, NULL); }
+static void take_token_soon(const char *token) { g_idle_add(take_token, g_strdup(token)); }
 static void keep_place_soon(void) { g_idle_add(keep_place, NULL); }
 static void take_place_soon(void) { g_idle_add(take_place, NULL); }
 static void end_page_soon(void) { g_idle_add(end_page, NULL); }
@@ -216,10 +233,22 @@ import (
 	"context"
 	"os"
 	"runtime/debug"
+	"unsafe"
 )
 
 // pageEnds says whether the page is ended while the window is hidden.
 const pageEnds = true
+
+// Focus has the window that is shown next come with a token of the desktop's, which whoever is to
+// have the focus is given; none for "".
+func Focus(token string) {
+	if token == "" {
+		return
+	}
+	text := C.CString(token)
+	defer C.free(unsafe.Pointer(text))
+	C.take_token_soon(text)
+}
 
 // beforeHide and beforeShow keep the window where the owner put it.
 func beforeHide() { C.keep_place_soon() }

@@ -7,5 +7,8 @@ package session
 // that runs at all has a desktop.
 func HasDisplay() bool { return true }
 
+// Token is of Linux alone.
+func Token() string { return "" }
+
 // HasBus says whether there is a desktop session to talk to.
 func HasBus() bool { return true }
