@@ -14,7 +14,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend lines test check attack soak bench load profile against demo clean \
-        setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package setup-containers package package-server test-package release test-release test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-containers images test-clients test-desktop test-panels test-views test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package setup-containers package package-server test-package test-desktops release test-release test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-containers images test-clients test-desktop test-panels test-views test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -157,6 +157,10 @@ package-server: setup-cli ## the packages of the server alone, which need nothin
 test-package: package ## install the packages on a clean Debian 12 and 13 (debootstrap, as root), use them, remove them
 	test/package/run.sh bookworm
 	test/package/run.sh trixie
+
+test-desktops: package ## play the owner's story with the menu-bar app's package on a clean Debian 12 and 13 (debootstrap, as root), with a panel and without
+	test/package/desktop.sh bookworm
+	test/package/desktop.sh trixie
 
 images: setup-cli ## images of the server and of the agent, from scratch and without a container engine, into out/images
 	build/images.sh '$(VERSION)' '$(LDFLAGS)'

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Makes the packages of this machine's architecture, for Debian's relatives and Fedora's,
 # into OUT (else out/), and looks Debian's over where lintian is. The server's needs
-# nothing of a desktop. LABEL stands in their names in the place of the version.
-# usage: [OUT=DIR] [LABEL=...] build/package.sh VERSION LDFLAGS TAGS [server|desktop]
+# nothing of a desktop, nor of the machine: ARCHES names others. LABEL stands in their
+# names in the place of the version.
+# usage: [OUT=DIR] [LABEL=...] [ARCHES='amd64 arm64'] build/package.sh VERSION LDFLAGS TAGS [server|desktop]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,12 +16,7 @@ server) programs=(porchlight-control) ;;
 esac
 label=${LABEL:-$version} out=${OUT:-out}
 export VERSION=$version ARCH
-ARCH=$(go env GOARCH)
-case $ARCH in # as Fedora calls them; nfpm knows that within packages
-amd64) fedora=x86_64 ;;
-arm64) fedora=aarch64 ;;
-*) fedora=$ARCH ;;
-esac
+native=$(go env GOARCH)
 stage=out/stage # the nfpm files name it, too
 rm -rf "$stage"
 trap 'rm -rf "$stage"' EXIT
@@ -30,30 +26,23 @@ umask 022
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
 
-# As Debian wants programs: at an address of their own each time (PIE), and with
-# the tables of the linker closed before they run.
+of() { [ "$1" = porchlight ] && echo ./agent/cmd/porchlight || echo ./control/cmd/porchlight-control; }
 mkdir -p "$stage/bin"
 for program in "${programs[@]}"; do
-	case $program in
-	porchlight) source=./agent/cmd/porchlight ;;
-	*) source=./control/cmd/porchlight-control ;;
-	esac
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -buildmode=pie -ldflags "$ldflags" -o "$stage/bin/" "$source"
 	# Not the home of whoever builds; and the brackets that say what a switch is
 	# when it is left out are noise in a manual.
-	CGO_ENABLED=0 go build -buildvcs=false -tags docs -o "$stage/$program-docs" "$source"
+	CGO_ENABLED=0 go build -buildvcs=false -tags docs -o "$stage/$program-docs" "$(of "$program")"
 	HOME='~' XDG_DATA_HOME='' XDG_CONFIG_HOME='' "$stage/$program-docs" man "$stage/man/$program"
-	rm "$stage/$program-docs"
 	sed -i 's/\[=false\]//; s/\[=true\]//' "$stage/man/$program"/*
 	gzip -9n "$stage/man/$program"/*
 	mkdir -p "$stage/completions"
 	for shell in bash zsh fish; do
-		"$stage/bin/$program" completion $shell >"$stage/completions/$program.$shell"
+		"$stage/$program-docs" completion $shell >"$stage/completions/$program.$shell"
 	done
 	{
 		cat build/linux/copyright
 		# What is linked in, as a paragraph of Debian's format. The Apache License is at its end.
-		"$stage/bin/$program" licenses | sed '/^ \{20,\}Apache License$/,$d; s/^/ /; s/^ *$/ ./'
+		"$stage/$program-docs" licenses | sed '/^ \{20,\}Apache License$/,$d; s/^/ /; s/^ *$/ ./'
 	} >"$stage/copyright.$program"
 	{
 		printf '%s (%s) stable; urgency=medium\n\n  * See CHANGELOG.md of the source.\n\n' "$program" "$version"
@@ -61,6 +50,8 @@ for program in "${programs[@]}"; do
 	} | gzip -9n >"$stage/changelog.$program.gz"
 done
 
+# As Debian wants programs, here and below: at an address of their own each time (PIE), and
+# with the tables of the linker closed before they run.
 if [ "${programs[0]}" = porchlight ]; then
 	go build -trimpath -buildvcs=false -buildmode=pie -tags "$tags" -ldflags "$ldflags -extldflags=-Wl,-z,relro,-z,now" -o "$stage/bin/porchlight-desktop" .
 	sed "s/@VERSION@/$version/; s/@DATE@/$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)/" \
@@ -73,13 +64,23 @@ fi
 # Whoever unpacks it sees the time of the commit, whenever the files were written here.
 mkdir -p "$out"
 debs=() made=()
-for program in "${programs[@]}"; do
-	deb=$out/${program}_${label}_$ARCH.deb
-	rpm=$out/$program-$label-1.$fedora.rpm
+pack() { # PROGRAM, for ARCH
+	local fedora=$ARCH deb rpm package
+	case $ARCH in # as Fedora calls them; nfpm knows that within packages
+	amd64) fedora=x86_64 ;;
+	arm64) fedora=aarch64 ;;
+	esac
+	GOARCH=$ARCH CGO_ENABLED=0 go build -trimpath -buildvcs=false -buildmode=pie -ldflags "$ldflags" -o "$stage/bin/$1" "$(of "$1")"
+	deb=$out/$1_${label}_$ARCH.deb rpm=$out/$1-$label-1.$fedora.rpm
 	for package in "$deb" "$rpm"; do
-		go tool -modfile=build/tools/go.mod nfpm package --config "build/linux/nfpm${program#porchlight}.yaml" --packager "${package##*.}" --target "$package"
+		go tool -modfile=build/tools/go.mod nfpm package --config "build/linux/nfpm${1#porchlight}.yaml" --packager "${package##*.}" --target "$package"
 	done
 	debs+=("$deb") made+=("$deb" "$rpm")
+}
+for program in "${programs[@]}"; do
+	arches=$native
+	[ "$program" = porchlight ] || arches=${ARCHES:-$native}
+	for ARCH in $arches; do pack "$program"; done
 done
 
 # lintian says that it should not run as root; CI is root.

@@ -63,7 +63,7 @@ programs() {
 for part; do
 	case $part in
 	programs) programs ;;
-	server) build/package.sh "$version" "$ldflags" '' server ;;
+	server) ARCHES='amd64 arm64' build/package.sh "$version" "$ldflags" '' server ;;
 	desktop)
 		build/package.sh "$version" "$ldflags" "$tags" desktop
 		dpkg-deb --fsys-tarfile "$OUT/porchlight_${LABEL}"_*.deb | tar -xO ./usr/bin/porchlight-desktop >"$stage/porchlight-desktop"
