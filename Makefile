@@ -99,7 +99,7 @@ test-views: frontend ## every view in German, wide and narrow, on fine and coars
 	cd frontend && VIEWS=1 npm run test:built -- language
 
 test-panels: setup-panels desktop cli ## the same on the panels of LXQt, MATE, GNOME and, on Wayland, waybar, and in the words of Orca
-	PORCHLIGHT_PANELS=1 test/desktop/run.sh -run 'Panels|PanelOnWayland|Indicators|GNOME|Orca'
+	PORCHLIGHT_PANELS=1 test/desktop/run.sh -run 'Panels|PanelOnWayland|FocusOnWayland|Indicators|GNOME|Orca'
 
 test-attack: cli ## the quick form of make attack
 	go run ./test/attack -quick

@@ -3,6 +3,7 @@
 package desktop
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
@@ -23,20 +24,21 @@ func (s *session) startSway() {
 	programs.Must(s.t, os.Mkdir(run, 0o777))
 	programs.Must(s.t, os.Chmod(run, 0o777))
 	conf := filepath.Join(run, "sway.conf")
-	programs.Must(s.t, os.WriteFile(conf, []byte("output * bg #58626b solid_color\n"), 0o644))
+	ipc := filepath.Join(run, "sway.sock")
+	programs.Must(s.t, os.WriteFile(conf, []byte("output * bg #58626b solid_color\nfocus_on_window_activation focus\n"), 0o644))
 	args := []string{"sway", "-c", conf}
 	if os.Getuid() == 0 { // it refuses to run as root
 		programs.Must(s.t, os.Chmod(s.dir, 0o755))
 		args = append([]string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, args...)
 	}
-	cmd := exec.Command("env", append([]string{"XDG_RUNTIME_DIR=" + run, "HOME=" + run, "WLR_BACKENDS=x11", "WLR_RENDERER=pixman"}, args...)...)
+	cmd := exec.Command("env", append([]string{"XDG_RUNTIME_DIR=" + run, "HOME=" + run, "WLR_BACKENDS=x11", "WLR_RENDERER=pixman", "SWAYSOCK=" + ipc}, args...)...)
 	s.running["sway"] = s.run(cmd)
 	s.eventually("a Wayland compositor", func() error {
 		found, _ := filepath.Glob(filepath.Join(run, "wayland-?"))
 		if len(found) == 0 {
 			return errors.New("no socket")
 		}
-		s.env = append(s.env, "WAYLAND_DISPLAY="+found[0], "GDK_BACKEND=wayland")
+		s.env = append(s.env, "WAYLAND_DISPLAY="+found[0], "GDK_BACKEND=wayland", "SWAYSOCK="+ipc)
 		return nil
 	})
 }
@@ -81,4 +83,62 @@ func TestPanelOnWayland(t *testing.T) {
 	if said := s.running["waybar"].Stderr(); strings.Contains(said, "LIBDBUSMENU-GTK") {
 		t.Errorf("the panel does not draw all of the menu:\n%s", said)
 	}
+}
+
+// On Wayland a window may come to the front only for whom the desktop gave a token: a second start
+// hands on its own.
+func TestFocusOnWayland(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("PORCHLIGHT_PANELS") == "" {
+		t.Skip("it needs a compositor that other tests do not: make test-panels installs and runs it")
+	}
+	s := newSession(t, desk{noPanel: true})
+	s.startSway()
+	p := s.launch()
+	s.focused("Porchlight") // without a tray it opens by itself
+	helper := filepath.Join(s.dir, "focused")
+	if out, err := exec.Command("sh", "-c", `gcc -o "$0" testdata/focused.c $(pkg-config --cflags --libs gtk+-3.0)`, helper).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	other := s.run(exec.Command(helper))
+	token := s.says(other, `token (\S+)\n`)[1]
+	s.focused("focused")
+	s.env = append(s.env, "XDG_ACTIVATION_TOKEN="+token)
+	p.again()
+	s.focused("Porchlight")
+	s.shot("focused")
+}
+
+// focused waits until the window of a title has the focus of the compositor.
+func (s *session) focused(title string) {
+	s.t.Helper()
+	type node struct {
+		Name     string
+		Focused  bool
+		Nodes    []node
+		Floating []node `json:"floating_nodes"`
+	}
+	var find func(node) string
+	find = func(n node) string {
+		if n.Focused {
+			return n.Name
+		}
+		for _, below := range append(n.Nodes, n.Floating...) {
+			if name := find(below); name != "" {
+				return name
+			}
+		}
+		return ""
+	}
+	s.eventually(title+" has the focus", func() error {
+		var tree node
+		out, err := s.tool("swaymsg", "--type", "get_tree", "--raw")
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &tree)
+		}
+		if has := find(tree); err == nil && has != title {
+			err = fmt.Errorf("%q has it", has)
+		}
+		return err
+	})
 }
