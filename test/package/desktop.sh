@@ -26,7 +26,7 @@ later=$root/tmp/later
 in_root dpkg-deb -R /tmp/porchlight.deb /tmp/later
 is=${version##* }
 becomes=${is%?}$([ "${is: -1}" = z ] && echo y || echo z)
-sed -i "s/${is//./\\.}/$becomes/g" "$later"/usr/bin/porchlight "$later"/usr/bin/porchlight-desktop
+LC_ALL=C sed -i "s/${is//./\\.}/$becomes/g" "$later"/usr/bin/porchlight "$later"/usr/bin/porchlight-desktop
 sed -i "s/^Version: .*/&+later/" "$later/DEBIAN/control"
 rm -f "$later/DEBIAN/md5sums"
 in_root dpkg-deb --build --root-owner-group /tmp/later /tmp/later.deb >/dev/null
