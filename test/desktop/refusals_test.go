@@ -249,22 +249,13 @@ func TestNoTrayHost(t *testing.T) {
 	p.publish("notes", "Notes", webApp(t, "notes"))
 	p.enter(p.named("button", "Approve"))
 	p.is("notes", "live")
-	s.closeWindow()
-	s.windowShows(false)
-	s.noteSays("Porchlight stays on", "start Porchlight again")
-	p.publish("photos", "Photos", webApp(t, "photos"))
-	s.displays("1")
-	s.mustTool("dunstctl", "context")
-	p.is("photos", "live")
-
-	p.again()
-	s.windowShows(true)
+	const focus = `window.dispatchEvent(new Event('focus'))`
 	p.view("Settings")
 	s.shot("settings")
 	s.startPanel() // a panel appears, as an extension would
 	s.trayShows("Notes", true)
-	programs.Must(t, webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `window.dispatchEvent(new Event('focus'))`, "args": []string{}}, nil))
 	p.eventually("the hint is gone", func() error {
+		programs.Must(t, webDriver("POST", p.session+"/execute/sync", map[string]any{"script": focus, "args": []string{}}, nil))
 		if p.has("gnome-shell-extension-appindicator") == nil {
 			return errors.New("it is there")
 		}
@@ -272,11 +263,37 @@ func TestNoTrayHost(t *testing.T) {
 	})
 	_ = syscall.Kill(-s.running["xfce4-panel"].PID(), syscall.SIGKILL)
 	s.waitName(watcher, false)
-	programs.Must(t, webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `window.dispatchEvent(new Event('focus'))`, "args": []string{}}, nil))
-	p.press(p.named("button", "Quit Porchlight"))
+	p.signal(syscall.SIGTERM)
+	s.gone(p.program)
+
+	again := s.launchDriven()
+	again.pageThere()
+	again.view("Settings")
+	again.pressButton("Quit Porchlight")
+	s.gone(again.program)
+
+	last := s.launch()
+	s.windowShows(true)
+	s.closeWindow()
+	s.windowShows(false)
+	s.noteSays("Porchlight stays on", "start Porchlight again")
+	last.publish("photos", "Photos", webApp(t, "photos"))
+	s.displays("1")
+	s.mustTool("dunstctl", "context")
+	last.is("photos", "live")
+	last.again()
+	s.windowShows(true)
+	s.startPanel()
+	s.trayShows("Notes", true)
+	last.quit()
+}
+
+// gone waits until a driven program has ended.
+func (s *session) gone(p *program) {
+	s.t.Helper()
 	s.eventually("the app is gone", func() error {
-		if syscall.Kill(p.pid, 0) == nil {
-			return errors.New("it runs")
+		if held, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.pid)); err == nil {
+			return errors.New(held)
 		}
 		return nil
 	})
@@ -313,12 +330,7 @@ func TestNoBus(t *testing.T) {
 	s.answered()
 	s.shot("window")
 	p.signal(syscall.SIGTERM)
-	s.eventually("the app is gone", func() error {
-		if held, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.pid)); err == nil {
-			return errors.New(held)
-		}
-		return nil
-	})
+	s.gone(p.program)
 
 	// The choice holds from now on.
 	again := s.launch()
