@@ -14,7 +14,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend lines test check attack soak bench load profile against demo clean \
-        setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package setup-containers package package-server test-package test-desktops release test-release test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-containers images test-clients test-desktop test-panels test-views test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package setup-containers package package-server test-package test-desktops release test-release test-apps windows test-windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-containers images test-clients test-desktop test-panels test-views test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -170,8 +170,17 @@ test-containers: setup-containers cli images ## containers that ask by their lab
 	go run helm.sh/helm/v4/cmd/helm@v4.3.2 lint --strict build/containers/chart
 	go run helm.sh/helm/v4/cmd/helm@v4.3.2 lint --strict build/containers/chart --set nodes=3,secret=porch,tls=files,tlsSecret=tls
 
-windows: setup-package frontend ## cross-build for Windows, with installers, into out/ (built here, run nowhere yet)
+windows: setup-package frontend ## cross-build for Windows, with installers, into out/ (the menu bar runs nowhere yet)
 	build/windows.sh '$(VERSION)' '$(LDFLAGS)'
+
+# Of these packages every test runs under Wine, and some are for Windows alone.
+WINE_TESTS := ./internal/private ./internal/autostart ./internal/durable ./agent/procinfo ./agent/ownersecret ./agent/agentapi ./agent/store
+test-windows: setup-package ## agent, command line and installer for Windows under the Wine of a Debian 13 (debootstrap, as root)
+	build/wine.sh setup
+	build/windows.sh '$(VERSION)' '$(LDFLAGS)' agent amd64
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go test -count 1 -p 1 -exec "$(CURDIR)/build/wine.sh exec" $(WINE_TESTS)
+	build/wine.sh end
+	PORCHLIGHT_WINDOWS=1 PORCHLIGHT_SETUP="$(CURDIR)/out/porchlight-agent-$(VERSION)-amd64-setup.exe" go test -count 1 -v ./test/windows
 
 darwin: frontend ## Porchlight.app, on a Mac (written for one, run on none yet)
 	build/darwin.sh '$(VERSION)' '$(LDFLAGS)'

@@ -1,11 +1,34 @@
 #!/bin/bash
 # Cross-builds Porchlight for Windows, with icon, manifest and version, and
-# packs an installer where makensis is. usage: build/windows.sh VERSION LDFLAGS
+# packs installers where makensis is: of the menu-bar app, and of the agent alone.
+# usage: build/windows.sh VERSION LDFLAGS [agent [ARCH]]
 #
-# Built here, never run here: nothing of it has been tried on Windows.
+# The agent and its installer run under Wine (make test-windows); nothing of it has been
+# tried on Windows.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-version=$1 ldflags=$2
+version=$1 ldflags=$2 only=${3:-} arches=${4:-amd64 arm64}
+
+pack() { # NAME ARCH [-DAGENT]
+	if command -v makensis >/dev/null; then
+		makensis -V2 -DVERSION="$version" -DARCH="$2" -DBIN="$PWD/out/windows-$2" -DOUT="$PWD/out/$1-$version-$2-setup.exe" "${@:3}" build/windows/installer.nsi
+	else
+		echo "makensis is not installed, so no installer was packed for $2 (Debian: nsis)" >&2
+	fi
+}
+
+export GOOS=windows CGO_ENABLED=0
+for arch in $arches; do
+	out=out/windows-$arch
+	mkdir -p "$out"
+	export GOARCH=$arch
+	go build -trimpath -ldflags "$ldflags" -o "$out/" ./agent/cmd/porchlight ./control/cmd/porchlight-control
+	# The same program, which Windows gives no window of text: it starts at login.
+	go build -trimpath -ldflags "$ldflags -H windowsgui" -o "$out/porchlight-agent.exe" ./agent/cmd/porchlight
+	pack porchlight-agent "$arch" -DAGENT
+done
+[ "$only" != agent ] || exit 0
+unset GOOS GOARCH CGO_ENABLED
 
 # Windows wants four numbers.
 numbers=$(build/version.sh numbers "$version")
@@ -16,15 +39,8 @@ trap 'rm -f porchlight_windows_*.syso' EXIT
 go tool -modfile=build/tools/go.mod go-winres make --in build/windows/winres.json --arch amd64,arm64 \
 	--out porchlight --product-version "$numbers" --file-version "$numbers"
 
-for arch in amd64 arm64; do
-	out=out/windows-$arch
-	mkdir -p "$out"
-	export GOOS=windows GOARCH=$arch CGO_ENABLED=0
-	go build -trimpath -tags desktop,production -ldflags "$ldflags -H windowsgui" -o "$out/porchlight-desktop.exe" .
-	go build -trimpath -ldflags "$ldflags" -o "$out/" ./agent/cmd/porchlight ./control/cmd/porchlight-control
-	if command -v makensis >/dev/null; then
-		makensis -V2 -DVERSION="$version" -DARCH=$arch -DBIN="$PWD/$out" -DOUT="$PWD/out/porchlight-$version-$arch-setup.exe" build/windows/installer.nsi
-	else
-		echo "makensis is not installed, so no installer was packed for $arch (Debian: nsis)" >&2
-	fi
+export GOOS=windows CGO_ENABLED=0
+for arch in $arches; do
+	GOARCH=$arch go build -trimpath -tags desktop,production -ldflags "$ldflags -H windowsgui" -o "out/windows-$arch/porchlight-desktop.exe" .
+	pack porchlight "$arch"
 done

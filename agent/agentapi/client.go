@@ -10,10 +10,10 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
+	"porchlight/internal/private"
 	"porchlight/internal/words"
 )
 
@@ -64,15 +64,17 @@ func New(addr string) *Client {
 }
 
 // NewOwner makes a client of all tiers on the owner tier's socket. The secret is
-// shown only to a socket in a directory that nobody else could have made: the
-// path may have been left behind by an agent that is long gone.
+// shown only to a socket in a directory that nobody else could have made, or, on
+// Windows, to a pipe of a program of this user's: the path may have been left behind by
+// an agent that is long gone.
 func NewOwner(socketPath, secret string) *Client {
 	c := newClient("http://"+ownerHost, socketPath, func(ctx context.Context) (net.Conn, error) {
-		if err := CheckSocketDir(filepath.Dir(socketPath)); err != nil {
+		if err := checkSocket(socketPath); err != nil {
 			return nil, err
 		}
-		d := net.Dialer{Timeout: dialIn}
-		return d.DialContext(ctx, "unix", socketPath)
+		ctx, cancel := context.WithTimeout(ctx, dialIn)
+		defer cancel()
+		return private.Dial(ctx, socketPath)
 	})
 	c.secret = secret
 	return c

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build !windows
 
 package agentapi
 
@@ -6,8 +6,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
+
+// checkSocket refuses what CheckSocketDir does.
+func checkSocket(path string) error { return CheckSocketDir(filepath.Dir(path)) }
 
 // CheckSocketDir refuses a directory of the owner tier's socket that anybody
 // else could have made or may enter. The error wraps ErrNotRunning when there is

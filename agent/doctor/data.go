@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 
 	"porchlight/agent/store"
@@ -30,8 +29,8 @@ func Data(dir string) []Finding {
 		return []Finding{Found("data", wrong, fmt.Sprintf("%s belongs to %s, and this command runs as somebody else.", dir, user), fmt.Sprintf("Run it as %s, or name a directory of yours with --data.", user))}
 	}
 	found := Found("data", fine, dir, "")
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		found = Said("data", wrong, words.Of("%[1]s can be entered by others (mode %[2]s).", dir, fmt.Sprintf("%o", info.Mode().Perm())), "Type: chmod 700 "+dir)
+	if what, mend := exposed(dir, info); mend != "" {
+		found = Said("data", wrong, what, mend)
 	}
 	return []Finding{found, Disk(dir)}
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"porchlight/internal/words"
 )
 
 // ownerOf says whose a file is, and whether that is who runs this.
@@ -23,6 +25,15 @@ func ownerOf(info fs.FileInfo) (name string, ours bool) {
 		return u.Username, false
 	}
 	return "the user " + id, false
+}
+
+// exposed says that others may enter a directory, and what to type then; both are empty
+// where they may not.
+func exposed(dir string, info fs.FileInfo) (what words.Sentence, mend string) {
+	if info.Mode().Perm()&0o077 == 0 {
+		return what, ""
+	}
+	return words.Of("%[1]s can be entered by others (mode %[2]s).", dir, strconv.FormatUint(uint64(info.Mode().Perm()), 8)), "Type: chmod 700 " + dir
 }
 
 // freeSpace is how many bytes may still be written to the disk of a directory.

@@ -20,7 +20,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -33,6 +32,7 @@ import (
 	"porchlight/agent/localapi"
 	"porchlight/agent/ownersecret"
 	"porchlight/internal/broadcast"
+	"porchlight/internal/private"
 	"porchlight/internal/words"
 )
 
@@ -113,7 +113,7 @@ func New(ctx context.Context, cfg Config) (*Host, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+	if err := private.Dir(cfg.DataDir); err != nil {
 		return nil, words.Errorf("cannot create the data directory %s: %w", cfg.DataDir, err)
 	}
 	if err := mayOpen(cfg.DataDir); err != nil {

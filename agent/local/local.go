@@ -33,6 +33,7 @@ import (
 	"porchlight/control/relay"
 	"porchlight/control/wiring"
 	"porchlight/internal/localca"
+	"porchlight/internal/private"
 	"porchlight/internal/words"
 )
 
@@ -75,7 +76,7 @@ type Local struct {
 // errors are sentences for the owner. Call Close when Run is not going to be called.
 func New(ctx context.Context, cfg Config) (_ *Local, err error) {
 	dataDir := cfg.Agent.DataDir
-	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+	if err := private.Dir(dataDir); err != nil {
 		return nil, words.Errorf("cannot create the data directory %s: %w", dataDir, err)
 	}
 	cfg.HTTPS = cmp.Or(cfg.HTTPS, DefaultHTTPS)

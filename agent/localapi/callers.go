@@ -237,9 +237,5 @@ func (l *ownerEntry) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &owned{Conn: c}
-	if raw, ok := l.last.conn.(*net.UnixConn); ok {
-		conn.pid = peerPID(raw)
-	}
-	return conn, nil
+	return &owned{Conn: c, pid: peerPID(l.last.conn)}, nil
 }

@@ -16,7 +16,11 @@ func ours(c *net.UnixConn) bool {
 }
 
 // peerPID is that process; 0 where it cannot be learnt.
-func peerPID(c *net.UnixConn) int {
-	pid, _, _ := procinfo.Peer(c) // 0 with an error
+func peerPID(c net.Conn) int {
+	socket, ok := c.(*net.UnixConn)
+	if !ok {
+		return 0
+	}
+	pid, _, _ := procinfo.Peer(socket) // 0 with an error
 	return pid
 }

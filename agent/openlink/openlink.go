@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"porchlight/internal/private"
 	"porchlight/internal/words"
 )
 
@@ -105,7 +106,7 @@ func pageDir() string {
 
 // write makes the page, and removes what earlier ones a killed process left.
 func write(dir string, link *url.URL) (string, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := private.Dir(dir); err != nil {
 		return "", err
 	}
 	// Only the owner of a directory may change its mode, so this also refuses

@@ -3,15 +3,14 @@ package ownersecret
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"porchlight/internal/durable"
+	"porchlight/internal/private"
 	"porchlight/internal/words"
 )
 
@@ -71,10 +70,10 @@ func (s FileStore) Get(ctx context.Context) (string, error) {
 }
 
 func read(path string, item item) (string, error) {
-	if err := private(filepath.Dir(path), fs.ModeDir); err != nil {
+	if err := closed(filepath.Dir(path), fs.ModeDir); err != nil {
 		return "", err
 	}
-	if err := private(path, 0); err != nil {
+	if err := closed(path, 0); err != nil {
 		return "", err
 	}
 	f, err := os.Open(path)
@@ -93,10 +92,9 @@ func read(path string, item item) (string, error) {
 	return secret, nil
 }
 
-// private wants path to be of the given type, not a link to one, and closed to
-// everybody else. Windows keeps no such bits; there the profile's own
-// permissions do that.
-func private(path string, kind fs.FileMode) error {
+// closed wants path to be of the given type, not a link to one, and closed to
+// everybody else.
+func closed(path string, kind fs.FileMode) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err
@@ -104,10 +102,7 @@ func private(path string, kind fs.FileMode) error {
 	if info.Mode().Type() != kind {
 		return words.Errorf("%s is not what Porchlight put there", path)
 	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return words.Errorf("%[1]w: %[2]s has mode %[3]s (chmod go= %[2]s, or remove it and start again)", ErrExposed, path, fmt.Sprintf("%04o", info.Mode().Perm()))
-	}
-	return nil
+	return closedToOthers(path, info)
 }
 
 // Set implements Store; after a crash the old secret is there or the new one.
@@ -130,10 +125,10 @@ func (s FileStore) Set(ctx context.Context, secret string) error {
 
 func write(path, secret string) error {
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := private.Dir(dir); err != nil {
 		return err
 	}
-	if err := private(dir, fs.ModeDir); err != nil {
+	if err := closed(dir, fs.ModeDir); err != nil {
 		return err
 	}
 	return durable.Replace(path, []byte(secret+"\n"))

@@ -21,6 +21,7 @@ import (
 
 	"porchlight/internal/boltfile"
 	"porchlight/internal/durable"
+	"porchlight/internal/private"
 	"porchlight/internal/words"
 )
 
@@ -57,7 +58,7 @@ func ObserveCommits(fn func(committing bool)) Option {
 // wrote up to date; what a newer one wrote is refused and left as it is. The errors
 // are sentences for the owner.
 func Open(dir string, opts ...Option) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := private.Dir(dir); err != nil {
 		return nil, words.Errorf("cannot create the data directory %s: %w", dir, durable.Plain(err))
 	}
 	path := filepath.Join(dir, FileName)

@@ -15,6 +15,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/internal/private"
 	"porchlight/internal/socket"
 )
 
@@ -42,13 +43,15 @@ func Dial(dir string) (*Client, error) {
 			return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
 		}
 	}
-	conn, err := net.DialTimeout("unix", w.Socket, 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	conn, err := private.Dial(ctx, w.Socket)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNotRunning) // it was killed, and left its word
 	}
 	_ = conn.Close()
 	return newClient(func(ctx context.Context) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", w.Socket)
+		return private.Dial(ctx, w.Socket)
 	}, func() {}), nil
 }
 

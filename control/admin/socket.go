@@ -16,6 +16,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/internal/durable"
+	"porchlight/internal/private"
 )
 
 const (
@@ -68,7 +69,7 @@ func (a *Admin) Listen(dir string) (*Socket, error) {
 		return nil, fmt.Errorf("cannot listen for administration: %w", err)
 	}
 	s := &Socket{admin: a, dir: dir, l: l}
-	if err := writeWord(dir, word{Socket: l.path, PID: os.Getpid(), Naming: a.cfg.Naming}); err != nil {
+	if err := writeWord(dir, word{Socket: l.Addr().String(), PID: os.Getpid(), Naming: a.cfg.Naming}); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -124,7 +125,7 @@ func listen(dir string) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(abs, 0o700); err != nil {
+	if err := private.Dir(abs); err != nil {
 		return nil, err
 	}
 	if client, err := Dial(abs); err == nil {
@@ -152,13 +153,8 @@ func (l *listener) open() (err error) {
 	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if l.Listener, err = net.Listen("unix", l.path); err != nil {
-		return err
-	}
-	if err := os.Chmod(l.path, 0o600); err != nil {
-		return errors.Join(err, l.Close())
-	}
-	return nil
+	l.Listener, err = private.Listen(l.path)
+	return err
 }
 
 // ReadNaming returns how the hosts of dir's control plane were called when it

@@ -18,6 +18,7 @@ import (
 
 	"porchlight/internal/boltfile"
 	"porchlight/internal/durable"
+	"porchlight/internal/private"
 	"porchlight/internal/words"
 )
 
@@ -76,7 +77,7 @@ type boltStore struct {
 // second for another process to let go of the file, then fails with ErrInUse.
 func openBolt(_ context.Context, url string, opts Options) (Store, error) {
 	path := strings.TrimPrefix(url, "file:")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := private.Dir(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("cannot create the directory of the store %s: %w", path, durable.Plain(err))
 	}
 	if err := boltfile.Ensure(path); err != nil {

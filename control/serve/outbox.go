@@ -13,6 +13,7 @@ import (
 
 	"porchlight/control/mail"
 	"porchlight/internal/durable"
+	"porchlight/internal/private"
 )
 
 const (
@@ -45,7 +46,7 @@ type outboxFiles struct {
 // newOutboxFiles makes dir (0700) when it is not there, and finds out from its
 // files how far an earlier process came.
 func newOutboxFiles(dir string, outbox *mail.Outbox, log *slog.Logger) (*outboxFiles, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := private.Dir(dir); err != nil {
 		return nil, fmt.Errorf("cannot create the directory for mails: %w", err)
 	}
 	there, err := os.ReadDir(dir)

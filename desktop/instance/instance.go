@@ -3,8 +3,9 @@
 // the holder over that socket to show its window, and is done.
 //
 // The lock is the operating system's, on DATA/desktop.lock, so it ends with the
-// process whatever ends it. The file's content is the path of the socket: data
-// directories may be deeper than the 104 bytes a unix socket's path may have.
+// process whatever ends it. The file's content is the path of the socket, or the name of
+// a pipe on Windows: data directories may be deeper than the 104 bytes a unix socket's
+// path may have.
 package instance
 
 import (
@@ -22,6 +23,7 @@ import (
 	"unicode"
 
 	"porchlight/internal/durable"
+	"porchlight/internal/private"
 	"porchlight/internal/words"
 )
 
@@ -54,7 +56,7 @@ type Instance struct {
 // Acquire takes the lock of a data directory, which it creates (0700) when
 // needed. It fails with ErrTaken when another process has it.
 func Acquire(dataDir string) (*Instance, error) {
-	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+	if err := private.Dir(dataDir); err != nil {
 		return nil, words.Errorf("Porchlight cannot create its data directory %s: %w", dataDir, durable.Plain(err))
 	}
 	path := filepath.Join(dataDir, fileName)
@@ -74,8 +76,8 @@ func Acquire(dataDir string) (*Instance, error) {
 		// The lock is ours, so whatever lies there is left over.
 		_ = os.Remove(socket)
 		var l net.Listener
-		if l, err = net.Listen("unix", socket); err == nil {
-			if err = publish(f, socket); err == nil {
+		if l, err = private.Listen(socket); err == nil {
+			if err = publish(f, l.Addr().String()); err == nil {
 				return &Instance{lock: f, listener: l}, nil
 			}
 			_ = l.Close()
@@ -163,8 +165,7 @@ func ask(ctx context.Context, dataDir, token string) error {
 	if err != nil {
 		return durable.Plain(err)
 	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", strings.TrimSpace(string(raw)))
+	conn, err := private.Dial(ctx, strings.TrimSpace(string(raw)))
 	if err != nil {
 		return err
 	}

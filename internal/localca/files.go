@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"porchlight/internal/durable"
+	"porchlight/internal/private"
 	"porchlight/internal/words"
 )
 
@@ -64,7 +65,7 @@ func (ca *CA) save(dir string) error {
 		return err
 	}
 	parent, base := filepath.Split(dir)
-	if err := os.MkdirAll(parent, 0o700); err != nil {
+	if err := private.Dir(parent); err != nil {
 		return err
 	}
 	// A crash before the rename leaves a directory of this pattern, with a key

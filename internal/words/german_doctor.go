@@ -4,6 +4,7 @@ package words
 var germanDoctor = map[string]string{
 	"%s is not there yet.":                                         "%s gibt es noch nicht.",
 	"The data directory cannot be read: %s.":                       "Das Datenverzeichnis lässt sich nicht lesen: %s.",
+	"%[1]s can be entered by %[2]s.":                               "%[1]s steht auch für %[2]s offen.",
 	"%[1]s can be entered by others (mode %[2]s).":                 "%[1]s steht auch anderen offen (Modus %[2]s).",
 	"How much room there is on the disk of %s is not known.":       "Wie viel Platz auf dem Speicher von %s ist, ist nicht bekannt.",
 	"The disk of %[1]s is nearly full: %[2]s MB are free.":         "Der Speicher von %[1]s ist fast voll: %[2]s MB sind frei.",

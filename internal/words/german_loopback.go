@@ -27,7 +27,6 @@ var germanLoopback = map[string]string{
 	"What listens at %s does not answer like Porchlight (HTTP %s). Another program may have taken its address.":                        "Was unter %s läuft, antwortet nicht wie Porchlight (HTTP %s). Vielleicht hat ein anderes Programm seine Adresse.",
 	"The directory of the owner's socket cannot be looked at: %s.":                                                                     "Das Verzeichnis für den Socket des Besitzers lässt sich nicht ansehen: %s.",
 	"%s is not a directory that only you may enter, so the owner's socket in it is not trusted. Remove it, and start Porchlight anew.": "%s ist kein Verzeichnis, das nur Sie betreten dürfen, darum wird dem Socket darin nicht vertraut. Entfernen Sie es, und starten Sie Porchlight neu.",
-	"%s is not a directory the owner's socket can be in.":                                                                              "%s ist kein Verzeichnis, in dem der Socket des Besitzers sein kann.",
 	"That is too long to search for.":                                                                                                  "Das ist zum Suchen zu lang.",
 	"What comes before has to be named by the number of a line.":                                                                       "Was davor liegt, muss mit der Nummer einer Zeile genannt werden.",
 	"The group has to be visits, decisions or trouble.":                                                                                "Die Gruppe muss visits, decisions oder trouble sein.",

@@ -89,6 +89,7 @@ var germanStart = map[string]string{
 	"cannot read %s: %s":                  "%s lässt sich nicht lesen: %s",
 	"%s: %s":                              "%s: %s",
 	"%s is not what Porchlight put there": "%s ist nicht, was Porchlight dort abgelegt hat",
+	"%[1]s: %[2]s is open to %[3]s. Remove it and start again":                    "%[1]s: %[2]s steht auch für %[3]s offen. Entfernen Sie es, und starten Sie neu",
 	"%[1]s: %[2]s has mode %[3]s (chmod go= %[2]s, or remove it and start again)": "%[1]s: %[2]s hat die Rechte %[3]s (chmod go= %[2]s, oder entfernen Sie die Datei, und starten Sie neu)",
 	"cannot keep %s: %s":   "%s lässt sich nicht aufbewahren: %s",
 	"cannot remove %s: %s": "%s lässt sich nicht entfernen: %s",

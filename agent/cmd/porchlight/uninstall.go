@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,9 +20,6 @@ import (
 	"porchlight/internal/autostart"
 	"porchlight/internal/commandline"
 )
-
-// userService is the unit that the packages bring.
-const userService = "porchlight.service"
 
 // removed is what uninstall prints once it is done.
 type removed struct {
@@ -89,13 +83,13 @@ func (c cli) uninstall(ctx context.Context, dir string, yes bool) error {
 	runs := func() bool { _, _, err := store.Format(dir); return errors.Is(err, store.ErrInUse) }
 	usual := dir == agent.DefaultDataDir() // which is what starts at login
 	if usual && runs() {
-		service(ctx, "stop")
+		stopService(ctx, dir)
 	}
 	if runs() {
 		return fmt.Errorf("Porchlight runs on %s, and nothing of it was removed. Stop it first", dir)
 	}
 	if usual {
-		service(ctx, "disable", "--now")
+		disableService(ctx)
 		if err := autostart.Disable(); err != nil {
 			return err
 		}
@@ -186,12 +180,4 @@ func notEOF(err error) error {
 func configDir() string {
 	dir, _ := os.UserConfigDir() // empty where there is none, and nothing in it then
 	return dir
-}
-
-// service has systemd do something about the agent; it is no error where there is no systemd, or
-// no such service.
-func service(ctx context.Context, what ...string) {
-	if runtime.GOOS == "linux" {
-		_ = exec.CommandContext(ctx, "systemctl", slices.Concat([]string{"--user"}, what, []string{userService})...).Run()
-	}
 }
