@@ -425,6 +425,6 @@ type Running struct {
 	API         string `json:"api"`         // host:port of the loopback API
 	PID         int    `json:"pid"`         // of the agent
 	Protocol    int    `json:"protocol"`    // see Protocol
-	OwnerSocket string `json:"ownerSocket"` // path of the owner tier's unix socket
+	OwnerSocket string `json:"ownerSocket"` // path of the owner tier's unix socket, or name of its pipe
 	StartedAt   string `json:"startedAt"`   // RFC 3339
 }

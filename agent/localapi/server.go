@@ -129,7 +129,7 @@ func (s *Server) Listen() error {
 // Addr is the address of the open tier, host and port.
 func (s *Server) Addr() string { return s.open.Addr().String() }
 
-// OwnerSocket is the path of the owner tier's unix socket.
+// OwnerSocket is the path of the owner tier's unix socket, or the name of its pipe.
 func (s *Server) OwnerSocket() string { return s.socket }
 
 // Told is closed once DATA/agent.json tells commands where it listens.
