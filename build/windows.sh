@@ -22,7 +22,7 @@ for arch in $arches; do
 	out=out/windows-$arch
 	mkdir -p "$out"
 	export GOARCH=$arch
-	go build -trimpath -ldflags "$ldflags" -o "$out/" ./agent/cmd/porchlight ./control/cmd/porchlight-control
+	go build -trimpath -ldflags "$ldflags" -o "$out/" ./agent/cmd/porchlight
 	# The same program, which Windows gives no window of text: it starts at login.
 	go build -trimpath -ldflags "$ldflags -H windowsgui" -o "$out/porchlight-agent.exe" ./agent/cmd/porchlight
 	pack porchlight-agent "$arch" -DAGENT
@@ -41,6 +41,7 @@ go tool -modfile=build/tools/go.mod go-winres make --in build/windows/winres.jso
 
 export GOOS=windows CGO_ENABLED=0
 for arch in $arches; do
+	GOARCH=$arch go build -trimpath -ldflags "$ldflags" -o "out/windows-$arch/" ./control/cmd/porchlight-control
 	GOARCH=$arch go build -trimpath -tags desktop,production -ldflags "$ldflags -H windowsgui" -o "out/windows-$arch/porchlight-desktop.exe" .
 	pack porchlight "$arch"
 done

@@ -18,18 +18,13 @@ const takenIn = 2 * time.Second
 func socketDirs(abs string) []string { return []string{abs} }
 
 func listenOwner(dir string) (net.Listener, error) {
-	l, err := private.Listen(filepath.Join(dir, socketName))
-	if err == nil {
-		return l, nil
-	}
-	// The name is taken: by a Porchlight, or by another user who worked it out.
+	path := filepath.Join(dir, socketName)
 	ctx, cancel := context.WithTimeout(context.Background(), takenIn)
 	defer cancel()
-	address := private.Address(filepath.Join(dir, socketName))
-	if c, dialled := private.Dial(ctx, address); dialled == nil {
+	if c, err := private.Dial(ctx, private.Address(path)); err == nil {
 		return nil, errors.Join(errTaken, c.Close())
 	}
-	return nil, err
+	return private.Listen(path) // which refuses a name that another user worked out
 }
 
 // listenUnforeseen listens at a pipe whose name nobody can take before.

@@ -17,16 +17,24 @@ const (
 )
 
 func callerSocket(from, to netip.AddrPort) Socket {
-	if !from.Addr().Is4() || !to.Addr().Is4() {
-		return Socket{}
+	family, size := uintptr(windows.AF_INET), rowSize
+	if from.Addr().Is6() {
+		family, size = windows.AF_INET6, rowSize6
 	}
-	for row := range rows(tcpTable(windows.AF_INET, tcpTableOwnerPIDConnections), rowSize) {
-		// MIB_TCPROW_OWNER_PID, see rowListens.
-		if rowAddress(row[4:]) == from && rowAddress(row[12:]) == to {
-			return socketOf(processOf(binary.LittleEndian.Uint32(row[20:])))
+	for row := range rows(tcpTable(family, tcpTableOwnerPIDConnections), size) {
+		if rowListens(row) == from && rowRemote(row) == to {
+			return socketOf(processOf(binary.LittleEndian.Uint32(row[size-4:])))
 		}
 	}
 	return Socket{}
+}
+
+// rowRemote is the address at the other end, see rowListens.
+func rowRemote(row []byte) netip.AddrPort {
+	if len(row) == rowSize6 {
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(row[24:40])), binary.BigEndian.Uint16(row[44:]))
+	}
+	return rowAddress(row[12:])
 }
 
 func rowAddress(b []byte) netip.AddrPort {

@@ -20,7 +20,7 @@ const (
 var getExtendedTCPTable = windows.NewLazySystemDLL("iphlpapi.dll").NewProc("GetExtendedTcpTable")
 
 // listenerSocket reads the table of the address's family. A listener on [::] that takes
-// IPv4 too is in both.
+// IPv4 too is in both; Wine has it in one, and there it is nobody's at 127.0.0.1.
 func listenerSocket(at netip.AddrPort) Socket {
 	family, size := uintptr(windows.AF_INET), rowSize
 	if at.Addr().Is6() {

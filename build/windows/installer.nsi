@@ -55,7 +55,7 @@ Function ${un}EndRunning
   ReadEnvStr $0 USERNAME
   nsExec::Exec 'taskkill /IM porchlight-desktop.exe /FI "USERNAME eq $0"'
   Pop $1
-  nsExec::Exec 'taskkill /F /IM porchlight-agent.exe /FI "USERNAME eq $0"'
+  nsExec::Exec 'taskkill /F /IM porchlight-agent.exe'
   Pop $1
   StrCpy $1 0
   try:

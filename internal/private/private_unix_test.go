@@ -1,0 +1,5 @@
+//go:build !windows
+
+package private_test
+
+const severalListen = false
