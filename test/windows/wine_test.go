@@ -47,6 +47,7 @@ type wine struct {
 	prefix  string // in the root
 	network string // its name
 	drive   string // C:, as this system sees it
+	scratch string // of this system
 	env     []string
 }
 
@@ -57,7 +58,7 @@ func newWine(t *testing.T) *wine {
 		cache := programs.Got(os.UserCacheDir())(t)
 		root = filepath.Join(cache, "porchlight", "windows")
 	}
-	w := &wine{t: t, network: fmt.Sprintf("porchlight-%d", os.Getpid())}
+	w := &wine{t: t, network: fmt.Sprintf("porchlight-%d", os.Getpid()), scratch: t.TempDir()}
 	w.prefix = "/home/maya/" + w.network
 	w.drive = filepath.Join(root, w.prefix, "drive_c")
 	w.env = append(os.Environ(), "PREFIX="+w.prefix)
@@ -87,7 +88,7 @@ func (w *wine) host(name string, args ...string) string {
 func (w *wine) script(ctx context.Context, args ...string) (string, error) {
 	cmd := w.command(ctx, args...)
 	// Into a file: what a program leaves running keeps a pipe open.
-	out := programs.Got(os.CreateTemp(w.t.TempDir(), "out"))(w.t)
+	out := programs.Got(os.CreateTemp(w.scratch, "out"))(w.t)
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
 	err := cmd.Run()
@@ -121,14 +122,15 @@ func (w *wine) begin(program string, args ...string) *programs.Process {
 // visitor is curl in the test's network, with cookies and the computer's certificates.
 func (w *wine) visitor(args ...string) (body string, status string) {
 	w.t.Helper()
-	page := filepath.Join(w.t.TempDir(), "page")
-	jar := filepath.Join(filepath.Dir(w.drive), "jar")
+	page := filepath.Join(w.scratch, "page")
+	jar := filepath.Join(w.scratch, "jar")
+	_ = os.Remove(page) // of the one before
 	cmd := exec.Command("ip", append([]string{"netns", "exec", w.network, "curl", "-sS", "-L", "--max-time", "20", "--noproxy", "*", "-o", page, "-w", "%{http_code}",
 		"--cacert", filepath.Join(w.data(), "ca", "root.pem"), "-c", jar, "-b", jar}, args...)...)
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	_ = cmd.Run() // a refused connection has the status 000
-	raw, _ := os.ReadFile(page)
+	raw, _ := os.ReadFile(page) // of a refused connection there is none
 	return string(raw), strings.TrimSpace(out.String())
 }
 
