@@ -129,7 +129,7 @@ func (w *wine) visitor(args ...string) (body string, status string) {
 		"--cacert", filepath.Join(w.data(), "ca", "root.pem"), "-c", jar, "-b", jar}, args...)...)
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	_ = cmd.Run() // a refused connection has the status 000
+	_ = cmd.Run()               // a refused connection has the status 000
 	raw, _ := os.ReadFile(page) // of a refused connection there is none
 	return string(raw), strings.TrimSpace(out.String())
 }
