@@ -116,7 +116,9 @@ func (w *wine) run(program string, args ...string) string {
 // begin starts one that goes on until the test ends.
 func (w *wine) begin(program string, args ...string) *programs.Process {
 	w.t.Helper()
-	return programs.Begin(w.t, w.command(context.Background(), append([]string{"exec", program}, args...)...))
+	p := programs.Begin(w.t, w.command(context.Background(), append([]string{"exec", program}, args...)...))
+	w.t.Cleanup(func() { w.script(context.Background(), "end") }) // a signal reaches the script alone
+	return p
 }
 
 // visitor is curl in the test's network, with cookies and the computer's certificates.
