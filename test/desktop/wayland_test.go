@@ -101,8 +101,9 @@ func TestFocusOnWayland(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	other := s.run(exec.Command(helper))
-	token := s.says(other, `token (\S+)\n`)[1]
 	s.focused("focused")
+	s.mouse(image.Pt(825, 350), "1") // in its half of the screen
+	token := s.says(other, `token (\S+)\n`)[1]
 	s.env = append(s.env, "XDG_ACTIVATION_TOKEN="+token)
 	p.again()
 	s.focused("Porchlight")
