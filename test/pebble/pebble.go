@@ -49,6 +49,7 @@ type Authority struct {
 	front     atomic.Pointer[http.Handler]
 	orders    atomic.Int64
 	renew     atomic.Int64                  // see Renew, a time.Duration
+	suggested atomic.Int64                  // how often it was said
 	held      atomic.Pointer[chan struct{}] // see HoldChallenges
 }
 
@@ -108,12 +109,16 @@ func (a *Authority) Orders() int { return int(a.orders.Load()) }
 // long after they asked, and some seconds more; zero for what Pebble says.
 func (a *Authority) Renew(after time.Duration) { a.renew.Store(int64(after)) }
 
+// Suggested is how often it has said so.
+func (a *Authority) Suggested() int { return int(a.suggested.Load()) }
+
 // suggests answers such a question.
 func (a *Authority) suggests(w http.ResponseWriter, r *http.Request) bool {
 	after := time.Duration(a.renew.Load())
 	if after == 0 || !strings.Contains(r.URL.Path, "/renewalInfo/") {
 		return false
 	}
+	a.suggested.Add(1)
 	start := time.Now().Add(after)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(core.RenewalInfo{SuggestedWindow: core.SuggestedWindow{Start: start, End: start.Add(3 * time.Second)}})
