@@ -1,7 +1,9 @@
 package main
 
 import (
+	"runtime"
 	"strings"
+	"unicode"
 
 	"porchlight/agent/agentapi"
 )
@@ -10,14 +12,28 @@ import (
 // which is on standard output for programs.
 
 // argument is a text as a shell takes it for one argument.
-func argument(text string) string {
+func argument(text string) string { return argumentOn(runtime.GOOS, text) }
+
+// argumentOn is argument on a system. Windows has two shells that agree on no way to quote
+// what means something to one of them: there that is shown as a question mark, and a
+// command with one names nothing.
+func argumentOn(system, text string) string {
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.@:/", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.@:/", r) ||
+			r == '\\' && system == "windows"
 	}
 	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 && text[0] != '-' {
 		return text
 	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	if system != "windows" {
+		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	}
+	return `"` + strings.Map(func(r rune) rune {
+		if plain(r) || r == ' ' || unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return '?'
+	}, text) + `"`
 }
 
 // nextInvite says how to open an app that is on, and how to share it.
