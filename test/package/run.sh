@@ -53,11 +53,10 @@ wait $desktop || true # how xvfb-run ends says nothing
 
 say "an upgrade restarts the service that runs, and removal stops it"
 mkdir -p "$root/run/systemd/system" # as where systemd runs; what it is asked is written down
-cat >"$root/usr/local/bin/systemctl" <<'END'
+cat >"$root/usr/bin/systemctl" <<'END'
 #!/bin/sh
 echo "$*" >>/tmp/asked
 END
-chmod 755 "$root/usr/local/bin/systemctl"
 asked() { grep -qxE "$1" "$root/tmp/asked" || { echo "systemd was not asked $1 but:"; cat "$root/tmp/asked"; exit 1; }; }
 in_root apt-get -qq install -y --reinstall /tmp/porchlight-control.deb >/dev/null 2>&1
 asked '.*try-restart porchlight-control.service'
