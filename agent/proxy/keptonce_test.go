@@ -236,7 +236,8 @@ func TestClosesUntilItRestarts(t *testing.T) {
 		t.Skip("only Linux numbers the sockets that listen")
 	}
 	r := newRig(t)
-	ln := listenAt(t, "tcp4", "127.0.0.1:0")
+	address := programs.FreeAddress(t) // where nobody else listens meanwhile
+	ln := listenAt(t, "tcp4", address)
 	app, b := known(t, r, ln)
 	app.say("")
 	count := func(what string, want int) {
@@ -255,7 +256,7 @@ func TestClosesUntilItRestarts(t *testing.T) {
 	count("it keeps one", 3)
 	ln.Close()
 	app.say("")
-	anew := listenAt(t, "tcp4", "127.0.0.1:"+strconv.Itoa(ln.Addr().(*net.TCPAddr).Port))
+	anew := listenAt(t, "tcp4", address)
 	programs.ServeConns(t, anew, app.serve)
 	count("it was started anew", 3)
 	proxy.Rest(r.proxy, 2*time.Second)

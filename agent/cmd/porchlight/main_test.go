@@ -405,13 +405,13 @@ func TestStopsBesideAHangingCaller(t *testing.T) {
 // ignores it.
 func TestHTTPIsIgnored(t *testing.T) {
 	t.Parallel()
-	s := shell{t, filepath.Join(t.TempDir(), "data")}
+	s, https := shell{t, filepath.Join(t.TempDir(), "data")}, programs.FreeAddress(t)
 	for _, flags := range [][]string{{"--http", "own"}, {"--http=go"}} {
 		ctx, stop := context.WithCancel(t.Context())
 		var o output
 		ended := make(chan int, 1)
 		go func() {
-			ended <- run(ctx, append([]string{"agent", "--local", "--data", s.dir, "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, flags...), o.terminal())
+			ended <- run(ctx, append([]string{"agent", "--local", "--data", s.dir, "--api", "127.0.0.1:0", "--https", https}, flags...), o.terminal())
 		}()
 		programs.Eventually(t, "the agent is up", func() bool { return strings.Contains(o.stdout(), "Stop with Ctrl-C") })
 		s.state() // it serves

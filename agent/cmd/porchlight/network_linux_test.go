@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,13 +19,13 @@ import (
 func TestOpenInNetwork(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	everywhere := programs.Got(net.Listen("tcp", "0.0.0.0:0"))(t)
+	port := strconv.Itoa(programs.FreePort(t)) // where nobody else listens between two of its apps
+	everywhere := programs.Got(net.Listen("tcp", "0.0.0.0:"+port))(t)
 	app := httptest.NewUnstartedServer(http.HandlerFunc(greets))
 	app.Listener.Close()
 	app.Listener = everywhere
 	app.Start()
 	t.Cleanup(app.Close)
-	port := portAt(everywhere)
 	said := "Other computers in your network can open port " + port + " directly, without signing in. To keep it to this computer, "
 	tells := func(out string, is bool) {
 		t.Helper()
