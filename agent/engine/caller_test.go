@@ -19,7 +19,7 @@ func TestStrangersChangeTheirOwnAlone(t *testing.T) {
 		if status != agentapi.StatusPending {
 			app.ID, app.ApprovedAt = "id-1", &at
 		}
-		return stored{App: app}
+		return kept(*app)
 	}
 	asksAgain := row(agentapi.StatusLive, "", "0")
 	asksAgain.App.Status, asksAgain.App.Approved = agentapi.StatusPending, &store.Approved{Asker: "1001", LocalPort: 8000}
@@ -50,12 +50,12 @@ func TestStrangersChangeTheirOwnAlone(t *testing.T) {
 			{Kind: "publish", At: at, Label: "Other", Port: 9000, By: c.by},
 			{Kind: "withdraw", At: at, By: c.by},
 		} {
-			out, err := next(c.now, e)
+			out, err := happens(t, c.now, e)
 			code := agentapi.CodeOf(err)
 			if refused := code == agentapi.CodeForbidden; refused == c.may {
 				t.Errorf("%s, %s: %v", c.name, e.Kind, err)
 			}
-			if !c.may && (out.stored != c.now || out.Gone != "" || out.Notices != nil) {
+			if !c.may && (left(out) != c.now || out.Gone != "" || out.Notices != nil) {
 				t.Errorf("%s, %s: a refusal changed %+v", c.name, e.Kind, out)
 			}
 		}

@@ -1,10 +1,40 @@
 package engine
 
 import (
+	"reflect"
+	"testing"
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+	"porchlight/test/programs"
 )
+
+// kept is the state of a name with an app.
+func kept(app store.App) stored { return stored{App: &app} }
+
+// left is the state that an outcome leaves.
+func left(o outcome) stored { return o.stored }
+
+// happens is what comes of an event, whatever that is: no step changes the row it is given.
+func happens(t testing.TB, now stored, e event) (outcome, error) {
+	t.Helper()
+	var before store.App
+	if now.App != nil {
+		before = *now.App
+	}
+	out, err := next(now, e)
+	if now.App != nil && !reflect.DeepEqual(*now.App, before) {
+		t.Errorf("%s changed the row it was given: %+v", e.Kind, now.App)
+	}
+	return out, err
+}
+
+// after is the state once something has happened that nothing refuses.
+func after(t testing.TB, now stored, e event) stored {
+	t.Helper()
+	return left(programs.Got(happens(t, now, e))(t))
+}
 
 // none is the state of a name of which nothing is stored.
 var none stored

@@ -26,11 +26,11 @@ func ownUsers(id string) bool { return id == "1000" || id == "0" }
 
 // approvedOn is notes, live on port 8000, approved for a listener's user.
 func approvedOn(l agentapi.Listener) stored {
-	return stored{App: &store.App{
+	return kept(store.App{
 		ID: "id-1", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusLive, Listener: l,
 		Options:     agentapi.AppOptions{Forwarded: true},
 		ApprovedFor: &store.ListenerUser{ID: l.UserID, Name: l.User},
-	}}
+	})
 }
 
 // Weaknesses S1 and S2: an approval was for a name and a port, which any user of
@@ -68,7 +68,7 @@ func TestS1S2AnotherUsersListenerWaits(t *testing.T) {
 		} {
 			e.Listener, e.Listening, e.Own = tt.now, true, ownUsers
 			now := approvedOn(tt.approved)
-			out, err := next(now, e)
+			out, err := happens(t, now, e)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", tt.what, e.Kind, err)
 			}
@@ -84,7 +84,7 @@ func TestS1S2AnotherUsersListenerWaits(t *testing.T) {
 			if held := out.App.Approved; held == nil || !held.OtherUser || held.LocalPort != 8000 || held.Listener != tt.approved || out.App.Listener != tt.now {
 				t.Errorf("%s, %s: asks with %+v, held %+v", tt.what, e.Kind, out.App, out.App.Approved)
 			}
-			back, err := next(out.stored, asks("Notes", 8000, tt.approved))
+			back, err := happens(t, left(out), asks("Notes", 8000, tt.approved))
 			if err != nil || back.App.Status != agentapi.StatusLive || back.App.Approved != nil {
 				t.Errorf("%s, %s: the approved one is back: %+v, %v", tt.what, e.Kind, back.App, err)
 			}
@@ -95,7 +95,7 @@ func TestS1S2AnotherUsersListenerWaits(t *testing.T) {
 // Whoever is not there is not judged: apps publish before they listen, too.
 func TestADeadPortIsNobodys(t *testing.T) {
 	t.Parallel()
-	out, err := next(approvedOn(ada), event{Kind: "publish", Label: "Notes", Port: 9000, Own: ownUsers})
+	out, err := happens(t, approvedOn(ada), event{Kind: "publish", Label: "Notes", Port: 9000, Own: ownUsers})
 	if err != nil || out.App.Status != agentapi.StatusLive || out.App.ApprovedFor.ID != "1000" {
 		t.Errorf("%+v, %v", out.App, err)
 	}
@@ -105,13 +105,13 @@ func TestADeadPortIsNobodys(t *testing.T) {
 // might have moved before.
 func TestPushedAsideComesBackElsewhere(t *testing.T) {
 	t.Parallel()
-	out, _ := next(approvedOn(ada), comes(8000, eve))
+	out, _ := happens(t, approvedOn(ada), comes(8000, eve))
 	back := asks("Notes", 8001, ada)
-	if moved, err := next(out.stored, back); err != nil || moved.App.Status != agentapi.StatusLive {
+	if moved, err := happens(t, left(out), back); err != nil || moved.App.Status != agentapi.StatusLive {
 		t.Errorf("%+v, %v", moved.App, err)
 	}
 	back.AskAgain = true
-	if moved, err := next(out.stored, back); err != nil || moved.App.Status != agentapi.StatusPending || moved.App.Approved.OtherUser {
+	if moved, err := happens(t, left(out), back); err != nil || moved.App.Status != agentapi.StatusPending || moved.App.Approved.OtherUser {
 		t.Errorf("with the setting on: %+v, %v", moved.App, err)
 	}
 }

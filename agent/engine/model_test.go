@@ -421,7 +421,7 @@ func (h *host) put(apps ...*store.App) {
 	h.apps.mu.Lock()
 	defer h.apps.mu.Unlock()
 	for _, app := range apps {
-		h.apps.rows[app.Name] = stored{App: app}
+		h.apps.rows[app.Name] = kept(*app)
 	}
 	h.apps.swap()
 }

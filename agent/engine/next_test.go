@@ -6,7 +6,6 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
-	"porchlight/test/programs"
 )
 
 // TestNextTable is the table of docs/interface.md, States of a published app, row
@@ -19,17 +18,17 @@ func TestNextTable(t *testing.T) {
 		if status != agentapi.StatusPending {
 			app.ID, app.ApprovedAt = "id-1", &at
 		}
-		return stored{App: app}
+		return kept(*app)
 	}
 	ending := func(r stored) stored {
 		app := *r.App
 		app.Ends = &store.Ends{At: at, Passed: time.Hour}
-		return stored{App: &app}
+		return kept(app)
 	}
 	byTCP := func(r stored) stored {
 		app := *r.App
 		app.TCP = true
-		return stored{App: &app}
+		return kept(app)
 	}
 	seen := func(tcp bool) event {
 		e := approves("id-1").when(at)
@@ -94,11 +93,11 @@ func TestNextTable(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			out, err := next(tt.now, tt.event)
+			out, err := happens(t, tt.now, tt.event)
 			if agentapi.CodeOf(err) != tt.code {
 				t.Fatalf("error %v, want code %q", err, tt.code)
 			}
-			if got := statusOf(out.stored); got != tt.want {
+			if got := statusOf(out.App); got != tt.want {
 				t.Errorf("state %q, want %q", got, tt.want)
 			}
 			if out.Gone != tt.gone {
@@ -121,8 +120,8 @@ func TestNextTable(t *testing.T) {
 
 func TestAnotherProgramIsTold(t *testing.T) {
 	t.Parallel()
-	now := stored{App: &store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusStopped, Listener: agentapi.Listener{PID: 7, Program: "python3"}}}
-	out, err := next(now, event{Kind: "publish", Label: "Notes", Port: 9000, Listener: agentapi.Listener{PID: 8, Program: "nc"}})
+	now := kept(store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusStopped, Listener: agentapi.Listener{PID: 7, Program: "python3"}})
+	out, err := happens(t, now, event{Kind: "publish", Label: "Notes", Port: 9000, Listener: agentapi.Listener{PID: 8, Program: "nc"}})
 	if err != nil || len(out.Notices) != 1 || out.Notices[0].Kind != "program-changed" {
 		t.Fatalf("%+v, %v", out.Notices, err)
 	}
@@ -138,10 +137,10 @@ func TestAnotherProgramIsTold(t *testing.T) {
 // Checked: the owner is told, and told again when the app is back.
 func TestAnotherUserIsTold(t *testing.T) {
 	t.Parallel()
-	now := stored{App: &store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusLive, Listener: agentapi.Listener{PID: 7, Program: "python3", User: "maya"}}}
+	now := kept(store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusLive, Listener: agentapi.Listener{PID: 7, Program: "python3", User: "maya"}})
 	publish := func(l agentapi.Listener) outcome {
 		t.Helper()
-		out, err := next(now, event{Kind: "publish", Label: "Notes", Port: 8000, Listener: l})
+		out, err := happens(t, now, event{Kind: "publish", Label: "Notes", Port: 8000, Listener: l})
 		if err != nil || len(out.Notices) != 1 || out.Notices[0].Kind != "program-changed" {
 			t.Fatalf("%+v, %v", out.Notices, err)
 		}
@@ -152,7 +151,7 @@ func TestAnotherUserIsTold(t *testing.T) {
 	if out.Notices[0].Text != want {
 		t.Errorf("%q, want %q", out.Notices[0].Text, want)
 	}
-	now = out.stored
+	now = left(out)
 	publish(agentapi.Listener{PID: 7, Program: "python3", User: "maya"})
 }
 
@@ -161,11 +160,11 @@ func TestDenialsKeepQuiet(t *testing.T) {
 	at := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	step := func(now stored, e event) stored {
 		t.Helper()
-		out := programs.Got(next(now, e))(t)
-		if out.App != nil {
-			out.App.Name = "notes"
+		row := after(t, now, e)
+		if row.App != nil {
+			row.App.Name = "notes"
 		}
-		return out.stored
+		return row
 	}
 	ask := func(at time.Time) event { return asks("Notes", 8000).when(at) }
 	row := step(none, ask(at))
@@ -196,9 +195,9 @@ func TestDenialsKeepQuiet(t *testing.T) {
 	}
 }
 
-func statusOf(r stored) agentapi.Status {
-	if r.App == nil {
+func statusOf(app *store.App) agentapi.Status {
+	if app == nil {
 		return ""
 	}
-	return r.App.Status
+	return app.Status
 }

@@ -158,11 +158,11 @@ func TestAskAgain(t *testing.T) {
 	t.Parallel()
 	was := store.App{ID: "id-1", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusLive, Paused: true}
 	ask := asksAgain("Diary", 9000)
-	out, err := next(stored{App: &was}, ask)
+	out, err := happens(t, kept(was), ask)
 	if err != nil || out.App.Status != agentapi.StatusPending || out.Gone != "id-1" || out.App.ID != "id-1" || out.App.LocalPort != 9000 {
 		t.Fatalf("%+v, %v", out.App, err)
 	}
-	asking := out.stored
+	asking := left(out)
 	for what, tt := range map[string]struct {
 		event  event
 		status agentapi.Status
@@ -178,9 +178,9 @@ func TestAskAgain(t *testing.T) {
 		"another, with the setting off":    {asks("Diary", 9001), agentapi.StatusPending, "Diary", 9001},
 		"approve what is not there to see": {event{Kind: "approve", Seen: &agentapi.Seen{Label: "Notes", LocalPort: 8000}}, agentapi.StatusPending, "Diary", 9000},
 	} {
-		out, err := next(asking, tt.event)
-		if statusOf(out.stored) != tt.status || (err != nil) != (tt.event.Seen != nil) {
-			t.Errorf("%s: %q, %v", what, statusOf(out.stored), err)
+		out, err := happens(t, asking, tt.event)
+		if statusOf(out.App) != tt.status || (err != nil) != (tt.event.Seen != nil) {
+			t.Errorf("%s: %q, %v", what, statusOf(out.App), err)
 			continue
 		}
 		if app := out.App; app != nil && (app.ID != "id-1" || app.Label != tt.label || app.LocalPort != tt.port || !app.Paused ||
@@ -191,11 +191,11 @@ func TestAskAgain(t *testing.T) {
 			t.Errorf("%s: the approval is for %+v by now", what, out.App.Approved)
 		}
 	}
-	if out, err = next(stored{App: &was}, asksAgain("Diary", 8000)); err != nil || statusOf(out.stored) != agentapi.StatusLive {
+	if out, err = happens(t, kept(was), asksAgain("Diary", 8000)); err != nil || statusOf(out.App) != agentapi.StatusLive {
 		t.Errorf("the same port: %+v, %v", out.App, err)
 	}
-	denied, _ := next(asking, on("deny"))
-	if out, _ = next(denied.stored, ask); !out.App.Quiet || out.Gone != "" {
+	denied, _ := happens(t, asking, on("deny"))
+	if out, _ = happens(t, left(denied), ask); !out.App.Quiet || out.Gone != "" {
 		t.Errorf("asking again after a no: %+v, gone %q", out.App, out.Gone)
 	}
 }

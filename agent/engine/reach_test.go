@@ -209,39 +209,34 @@ func pinned(key string) stored {
 // for the first.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	step := func(now stored, e event) stored {
-		t.Helper()
-		out := programs.Got(next(now, e))(t)
-		return out.stored
-	}
-	if now := step(pinned(""), shows("k1")); now.App.Key != "k1" || now.App.Status != agentapi.StatusLive {
+	if now := after(t, pinned(""), shows("k1")); now.App.Key != "k1" || now.App.Status != agentapi.StatusLive {
 		t.Errorf("the first: %+v", now.App)
 	}
-	other, err := next(pinned("k1"), shows("k2"))
+	other, err := happens(t, pinned("k1"), shows("k2"))
 	if err != nil || other.App.Status != agentapi.StatusPending || other.Gone != "id-1" || other.App.Approved.Key != "k1" || !other.App.Approved.OtherKey || other.App.Approved.OtherUser {
 		t.Fatalf("another: %+v, %v", other, err)
 	}
-	again := step(other.stored, asks("Notes", 8000, ada))
+	again := after(t, left(other), asks("Notes", 8000, ada))
 	if again.App.Status != agentapi.StatusPending || !again.App.Approved.OtherKey || again.App.Key != "k2" {
 		t.Errorf("published again: %+v", again.App)
 	}
-	if now := step(again, event{Kind: "approve", Own: ownUsers}); now.App.Key != "k2" || now.App.Status != agentapi.StatusLive || now.App.Approved != nil {
+	if now := after(t, again, event{Kind: "approve", Own: ownUsers}); now.App.Key != "k2" || now.App.Status != agentapi.StatusLive || now.App.Approved != nil {
 		t.Errorf("yes: %+v", now.App)
 	}
-	if now := step(again, on("deny")); now.App.Key != "k1" || now.App.Status != agentapi.StatusStopped {
+	if now := after(t, again, on("deny")); now.App.Key != "k1" || now.App.Status != agentapi.StatusStopped {
 		t.Errorf("no: %+v", now.App)
 	}
-	if now := step(pinned("k1"), chooses(func(o *agentapi.AppOptions) { o.Pin = false })); now.App.Key != "" {
+	if now := after(t, pinned("k1"), chooses(func(o *agentapi.AppOptions) { o.Pin = false })); now.App.Key != "" {
 		t.Errorf("not pinned any more: %+v", now.App)
 	}
 	choose := func(now stored, pin bool) stored {
-		return step(now, chooses(func(o *agentapi.AppOptions) { o.Pin = pin }))
+		return after(t, now, chooses(func(o *agentapi.AppOptions) { o.Pin = pin }))
 	}
 	forgot := choose(choose(again, false), true)
-	if now := step(forgot, on("deny")); now.App.Key != "" || forgot.App.Status != agentapi.StatusPending {
+	if now := after(t, forgot, on("deny")); now.App.Key != "" || forgot.App.Status != agentapi.StatusPending {
 		t.Errorf("pinned anew: %+v, denied %+v", forgot.App, now.App)
 	}
-	if now := step(choose(again, false), asks("Notes", 8000, ada)); now.App.Status != agentapi.StatusLive || now.App.Key != "" {
+	if now := after(t, choose(again, false), asks("Notes", 8000, ada)); now.App.Status != agentapi.StatusLive || now.App.Key != "" {
 		t.Errorf("not pinned any more, published again: %+v", now.App)
 	}
 	if again.App.Approved.Key != "k1" || !again.App.Approved.OtherKey {
@@ -249,11 +244,11 @@ func TestKeys(t *testing.T) {
 	}
 	loose := pinned("")
 	loose.App.Options.Pin = false
-	if now := step(loose, shows("k1")); now.App.Key != "" {
+	if now := after(t, loose, shows("k1")); now.App.Key != "" {
 		t.Errorf("kept without being asked to: %+v", now.App)
 	}
-	moved := step(pinned("k1"), comes(8000, eve))
-	if now := step(moved, event{Kind: "approve", Port: 8000, Listener: eve, Listening: true, Own: ownUsers}); now.App.Key != "" {
+	moved := after(t, pinned("k1"), comes(8000, eve))
+	if now := after(t, moved, event{Kind: "approve", Port: 8000, Listener: eve, Listening: true, Own: ownUsers}); now.App.Key != "" {
 		t.Errorf("another user's program was approved, and keeps the key %q", now.App.Key)
 	}
 }

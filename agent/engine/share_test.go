@@ -34,7 +34,7 @@ func TestShareIsPutBack(t *testing.T) {
 		"live": approvedOn(ada), "of another user": approvedOn(eve), "stopped": stopped, "paused": paused, "asking again": asking,
 	} {
 		for _, port := range []int{8000, 3000} {
-			shared, err := next(now, shareOf(port, "Shop", ada))
+			shared, err := happens(t, now, shareOf(port, "Shop", ada))
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
@@ -47,20 +47,20 @@ func TestShareIsPutBack(t *testing.T) {
 			}
 			second := shareOf(4000, "Again", ada)
 			second.PID = 4712
-			if out, err := next(shared.stored, second); agentapi.CodeOf(err) != agentapi.CodeConflict || !reflect.DeepEqual(out.stored, shared.stored) {
-				t.Errorf("%s: shared twice: %v, %+v", what, err, out.stored)
+			if out, err := happens(t, left(shared), second); agentapi.CodeOf(err) != agentapi.CodeConflict || !reflect.DeepEqual(left(out), left(shared)) {
+				t.Errorf("%s: shared twice: %v, %+v", what, err, left(out))
 			}
 			second.Killed = 4711
-			again := programs.Got(next(shared.stored, second))(t)
-			for _, s := range []stored{shared.stored, again.stored} {
+			again := programs.Got(happens(t, left(shared), second))(t)
+			for _, s := range []stored{left(shared), left(again)} {
 				s.App.Name = "notes"
-				out := programs.Got(next(s, on("unshare")))(t)
+				out := programs.Got(happens(t, s, on("unshare")))(t)
 				if out.Gone != s.App.ID {
 					t.Errorf("%s: gone %q", what, out.Gone)
 				}
 				if now.App == nil {
 					if out.App != nil || out.Denial != nil {
-						t.Errorf("%s: left %+v", what, out.stored)
+						t.Errorf("%s: left %+v", what, left(out))
 					}
 					continue
 				}
@@ -93,7 +93,7 @@ func TestShareRefuses(t *testing.T) {
 	taken.LabelTaken = true
 	later := shareOf(3000, "Shop", unseen)
 	later.Listener, later.Listening = eve, true // nobody was there when the owner looked
-	pending := stored{App: &store.App{Name: "notes", Label: "Notes", Status: agentapi.StatusPending, LocalPort: 8000}}
+	pending := kept(store.App{Name: "notes", Label: "Notes", Status: agentapi.StatusPending, LocalPort: 8000})
 	for what, tt := range map[string]struct {
 		now  stored
 		e    event
@@ -108,20 +108,20 @@ func TestShareRefuses(t *testing.T) {
 		"what is not shared":            {approvedOn(ada), on("unshare"), agentapi.CodeConflict},
 		"what is not there":             {none, on("unshare"), agentapi.CodeNotFound},
 	} {
-		out, err := next(tt.now, tt.e)
-		if agentapi.CodeOf(err) != tt.code || !reflect.DeepEqual(out.stored, tt.now) {
-			t.Errorf("%s: %v, %+v", what, err, out.stored)
+		out, err := happens(t, tt.now, tt.e)
+		if agentapi.CodeOf(err) != tt.code || !reflect.DeepEqual(left(out), tt.now) {
+			t.Errorf("%s: %v, %+v", what, err, left(out))
 		}
 	}
-	if out, err := next(none, allowed); err != nil || out.App.ApprovedFor.ID != "1001" {
+	if out, err := happens(t, none, allowed); err != nil || out.App.ApprovedFor.ID != "1001" {
 		t.Errorf("another user's program, allowed: %+v, %v", out.App, err)
 	}
-	if out, err := next(none, shareOf(3000, "Shop", unseen)); err != nil || out.App.ApprovedFor.ID != "1000" {
+	if out, err := happens(t, none, shareOf(3000, "Shop", unseen)); err != nil || out.App.ApprovedFor.ID != "1000" {
 		t.Errorf("before anybody listens: %+v, %v", out.App, err)
 	}
 	kept := shareOf(3000, "Shop", ada)
 	kept.Keep = true
-	if out, err := next(approvedOn(ada), kept); err != nil || out.App.Shared != nil || out.App.LocalPort != 3000 || out.Gone != "id-1" {
+	if out, err := happens(t, approvedOn(ada), kept); err != nil || out.App.Shared != nil || out.App.LocalPort != 3000 || out.Gone != "id-1" {
 		t.Errorf("kept: %+v, %v", out, err)
 	}
 }
@@ -129,13 +129,13 @@ func TestShareRefuses(t *testing.T) {
 // An approval that comes from elsewhere than the menu bar is told, and no other.
 func TestApprovalAtATerminalIsTold(t *testing.T) {
 	t.Parallel()
-	pending := stored{App: &store.App{Name: "notes", Label: "Notes", Status: agentapi.StatusPending, LocalPort: 8000, Listener: ada}}
+	pending := kept(store.App{Name: "notes", Label: "Notes", Status: agentapi.StatusPending, LocalPort: 8000, Listener: ada})
 	e := event{Kind: "approve", NewID: "id-1", Port: 8000, Listener: ada, Listening: true, Own: ownUsers}
-	if out, err := next(pending, e); err != nil || len(out.Notices) != 0 {
+	if out, err := happens(t, pending, e); err != nil || len(out.Notices) != 0 {
 		t.Errorf("in the menu bar: %+v, %v", out.Notices, err)
 	}
 	e.Terminal, e.PID = true, 4711
-	out, err := next(pending, e)
+	out, err := happens(t, pending, e)
 	if err != nil || len(out.Notices) != 1 || out.Notices[0].Text != "Notes was approved at a terminal, on port 8000: python3, run by ada." || out.Notices[0].Kind != "approved" {
 		t.Fatalf("at a terminal: %+v, %v", out.Notices, err)
 	}
