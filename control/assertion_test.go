@@ -29,6 +29,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// longestAssertion is how long an assertion may be good.
+const longestAssertion = assertionLife
+
 const signingClient = "https://assistant.example/client.json"
 
 // signingKeys are one of each kind, by its algorithm.
@@ -113,7 +116,7 @@ func TestClaimsOfAssertions(t *testing.T) {
 		"for the token endpoint":   {map[string]any{"aud": "https://control.localhost:8443/oauth/token"}, true},
 		"for one in a list":        {map[string]any{"aud": []string{"https://control.localhost:8443"}}, true},
 		"for both of our names":    {map[string]any{"aud": []string{"https://control.localhost:8443", "https://control.localhost:8443/oauth/token"}}, true},
-		"five minutes":             {map[string]any{"exp": in(assertionLife)}, true},
+		"five minutes":             {map[string]any{"exp": in(longestAssertion)}, true},
 		"a clock a little behind":  {map[string]any{"exp": in(-20 * time.Second), "iat": in(-80 * time.Second)}, true},
 		"a clock a little ahead":   {map[string]any{"nbf": in(20 * time.Second), "iat": in(20 * time.Second)}, true},
 		"the longest jti":          {map[string]any{"jti": strings.Repeat("a", maxAssertionID)}, true},
@@ -131,12 +134,12 @@ func TestClaimsOfAssertions(t *testing.T) {
 		"without an end":           {map[string]any{"exp": nil}, false},
 		"an end that is no number": {map[string]any{"exp": fmt.Sprint(in(time.Minute))}, false},
 		"ended":                    {map[string]any{"exp": in(-31 * time.Second)}, false},
-		"ends too late":            {map[string]any{"exp": in(assertionLife + 31*time.Second)}, false},
+		"ends too late":            {map[string]any{"exp": in(longestAssertion + 31*time.Second)}, false},
 		"never ends":               {map[string]any{"exp": 1e300}, false},
 		"ends as numbers end":      {map[string]any{"exp": int64(1)<<62 - 1}, false},
 		"from tomorrow on":         {map[string]any{"nbf": in(31 * time.Second)}, false},
 		"made tomorrow":            {map[string]any{"iat": in(31 * time.Second)}, false},
-		"made long ago":            {map[string]any{"iat": in(-assertionLife - 31*time.Second)}, false},
+		"made long ago":            {map[string]any{"iat": in(-longestAssertion - 31*time.Second)}, false},
 		"without jti":              {map[string]any{"jti": nil}, false},
 		"an empty jti":             {map[string]any{"jti": ""}, false},
 		"a jti that is no text":    {map[string]any{"jti": 7}, false},
@@ -334,7 +337,7 @@ func TestAssertionIsUsedOnce(t *testing.T) {
 	if used != 1 {
 		t.Errorf("used %d times", used)
 	}
-	b.clock.Add(assertionLife + 2*assertionsDiffer)
+	b.clock.Add(longestAssertion + 2*assertionsDiffer)
 	wantRefusal(t, nodes[1].Clients.useUp(t.Context(), a), controlapi.CodeInvalidClient)
 	other := ok[assertion](t)(parseAssertion(signed(t, "ES256", nil, claimsAt(b.clock.Now()))))
 	programs.Must(t, b.Clients.useUp(t.Context(), other))

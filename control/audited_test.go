@@ -59,12 +59,11 @@ func TestAudited(t *testing.T) {
 	programs.Must(t, b.Grants.Revoke(t.Context(), s.Credentials, tokens.Refresh))
 	ok[Suspension](t)(b.Suspensions.Suspend(t.Context(), SuspendAccount, s.bob.ID, "Complaint 2211", ByCommandLine))
 	ok[Suspension](t)(b.Suspensions.Resume(t.Context(), SuspendAccount, s.bob.ID, "a mistake", ByCommandLine))
-	b.change(func(tx *txn) {
-		programs.Must(t, b.bind(tx, anID(), s.bob, login{Issuer: "https://id.example", Subject: "bob"}, Asker{}))
-		s.bob.MailOff = true
-		tx.put(keyAccount(s.bob.ID), s.bob, 0)
-	})
-	programs.Must(t, b.Providers.Remove(t.Context(), s.bob.ID, login{Issuer: "https://id.example", Subject: "bob"}.hash(), ""))
+	byProvider := login{Issuer: "https://id.example", Subject: "bob"}
+	b.bound(s.bob, byProvider)
+	s.bob.MailOff = true
+	b.keep(keyAccount(s.bob.ID), s.bob)
+	programs.Must(t, b.Providers.Remove(t.Context(), s.bob.ID, byProvider.hash(), ""))
 	b.clock.Add(time.Millisecond) // so that mails have an order
 	ok[time.Time](t)(b.Recovery.Begin(t.Context(), "bob@example.com"))
 	stop := programs.Got(url.Parse(b.newest("bob@example.com").Links[0]))(t)

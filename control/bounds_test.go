@@ -12,13 +12,19 @@ import (
 	"porchlight/test/programs"
 )
 
+// longestLabel is how long the label of an app may be.
+const longestLabel = maxLabel
+
+// mostSessions is how many an account has.
+const mostSessions = maxSessions
+
 // fullApps are as many apps as a computer can have, with the longest ids and
 // labels there are: "<" takes six bytes of JSON.
 func fullApps() []controlapi.App {
 	apps := make([]controlapi.App, MaxApps)
 	for i := range apps {
 		apps[i] = controlapi.App{
-			ID: fmt.Sprintf("%064d", i), Name: fmt.Sprintf("%063d", i), Label: strings.Repeat("<", maxLabel), Live: true,
+			ID: fmt.Sprintf("%064d", i), Name: fmt.Sprintf("%063d", i), Label: strings.Repeat("<", longestLabel), Live: true,
 		}
 	}
 	return apps
@@ -33,12 +39,12 @@ func TestTheLargestListOfAppsIsStored(t *testing.T) {
 	e := b.owner()
 	apps := fullApps()
 	programs.Must(t, b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps}))
-	for _, label := range []string{strings.Repeat("<", maxLabel+1), strings.Repeat("𝄞", maxLabel+1)} {
+	for _, label := range []string{strings.Repeat("<", longestLabel+1), strings.Repeat("𝄞", longestLabel+1)} {
 		apps[0].Label = label
 		err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps})
 		wantRefusal(t, err, controlapi.CodeInvalid)
 	}
-	apps[0].Label = strings.Repeat("𝄞", maxLabel)
+	apps[0].Label = strings.Repeat("𝄞", longestLabel)
 	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps}); err != nil {
 		t.Error(err)
 	}
@@ -66,24 +72,23 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 	for _, id := range ids {
 		allUntil[id] = b.clock.Now().Add(controlapi.MaxUntil).UTC().Truncate(time.Second)
 	}
-	b.change(func(tx *txn) {
-		for n := range maxPeople - 1 { // the owner is one
-			p := person{
-				AccountID: fmt.Sprintf("%026d", n), Email: email(n), Role: controlapi.RoleMember,
-				Status: controlapi.PersonActive, Epoch: laterEpoch(0, tx.now),
-			}
-			if n < full {
-				p.Apps, p.Until = ids, allUntil
-			}
-			tx.put(keyPerson(e.Computer.ID, p.AccountID), p, 0)
+	owner, rows := b.rowOf(e.Computer.ID, e.AccountID), map[string]any{}
+	for n := range maxPeople - 1 { // the owner is one
+		p := person{
+			AccountID: fmt.Sprintf("%026d", n), Email: email(n), Role: controlapi.RoleMember,
+			Status: controlapi.PersonActive, Epoch: laterEpoch(0, b.clock.Now()),
 		}
-		owner, _ := get[person](tx, keyPerson(e.Computer.ID, e.AccountID))
-		for n := range controlapi.MaxPasswordsComputer {
-			_, hash := newPassword()
-			row := appPassword{ID: anID(), AccountID: e.AccountID, AppID: ids[n%MaxApps], Name: strings.Repeat("<", controlapi.MaxPasswordName), Hash: hash, InvitedAt: owner.InvitedAt}
-			tx.put(keyPassword(e.Computer.ID, row.AccountID, row.ID), row, 0)
+		if n < full {
+			p.Apps, p.Until = ids, allUntil
 		}
-	})
+		rows[keyPerson(e.Computer.ID, p.AccountID)] = p
+	}
+	for n := range controlapi.MaxPasswordsComputer {
+		_, hash := newPassword()
+		row := appPassword{ID: anID(), AccountID: e.AccountID, AppID: ids[n%MaxApps], Name: strings.Repeat("<", controlapi.MaxPasswordName), Hash: hash, InvitedAt: owner.InvitedAt}
+		rows[keyPassword(e.Computer.ID, row.AccountID, row.ID)] = row
+	}
+	b.keepAll(rows)
 	all := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
 	snapshot, err := json.Marshal(all)
 	if err != nil || len(all.Passwords) != controlapi.MaxPasswordsComputer || len(snapshot) > controlapi.MaxAnswer*3/4 {
@@ -192,12 +197,12 @@ func TestSessionsPerAccount(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	e := b.owner()
-	for n := range maxSessions + 5 {
+	for n := range mostSessions + 5 {
 		b.session(fmt.Sprint("s", n), e.AccountID)
 		b.clock.Add(1e6)
 	}
 	list := ok[[]Session](t)(b.Sessions.List(t.Context(), e.AccountID))
-	if len(list) != maxSessions || list[0].ID != fmt.Sprint("s", maxSessions+4) || list[maxSessions-1].ID != "s5" {
+	if len(list) != mostSessions || list[0].ID != fmt.Sprint("s", mostSessions+4) || list[mostSessions-1].ID != "s5" {
 		t.Errorf("%d sessions, from %s to %s", len(list), list[0].ID, list[len(list)-1].ID)
 	}
 }
@@ -216,7 +221,7 @@ func TestLimitsAreTheOnesPromised(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, limit[0], limit[1])
 		}
 	}
-	if maxSessions != 50 || codeTries != 5 {
-		t.Errorf("%d sessions, %d tries for a code; want 50 and 5", maxSessions, codeTries)
+	if mostSessions != 50 || codeTries != 5 {
+		t.Errorf("%d sessions, %d tries for a code; want 50 and 5", mostSessions, codeTries)
 	}
 }

@@ -121,12 +121,8 @@ func TestKeysOfCertificatesThatAreLeft(t *testing.T) {
 	}
 	first := b.clock.Now().Add(2 * day)
 	ends(t, b.Service, e, first)
-	b.change(func(tx *txn) {
-		c, _ := get[computer](tx, keyComputer(e.Computer.ID))
-		c.CertificateEnds = time.Time{}
-		tx.put(keyComputer(c.ID), c, 0)
-		tx.put(keyCertificateEnd(first, "nobody"), struct{}{}, 0)
-	})
+	edit(b, keyComputer(e.Computer.ID), func(c *computer) { c.CertificateEnds = time.Time{} })
+	b.keep(keyCertificateEnd(first, "nobody"), struct{}{})
 	if got := list(); len(got) != 0 {
 		t.Errorf("left is %+v", got)
 	}

@@ -13,6 +13,12 @@ import (
 	"porchlight/test/programs"
 )
 
+// challengeLook is how often it is looked for those whose time is over.
+const challengeLook = challengesEvery
+
+// challengeLife is how long a challenge stands.
+const challengeLife = challengeLives
+
 // answered is what a node's DNS says of a computer.
 func answered(t *testing.T, node *Service, short string) Certifying {
 	t.Helper()
@@ -40,7 +46,7 @@ func TestChallenges(t *testing.T) {
 			}
 			one, two := NewChallenge(), NewChallenge()
 			programs.Must(t, put(maya, controlapi.Challenges{Values: []string{one}}))
-			b.clock.Add(challengeLives / 2)
+			b.clock.Add(challengeLife / 2)
 			account := controlapi.Challenges{Values: []string{one, two}, Authority: "ca.example", Account: "https://ca.example/acct/1"}
 			programs.Must(t, put(maya, account))
 			for _, node := range []*Service{b.Service, other} {
@@ -58,7 +64,7 @@ func TestChallenges(t *testing.T) {
 			if got := answered(t, other, maya.Computer.Name); len(got.Challenges) != 2 {
 				t.Errorf("after another computer set its own: %+v", got)
 			}
-			b.clock.Add(challengeLives / 2) // the first one's time is over
+			b.clock.Add(challengeLife / 2) // the first one's time is over
 			if got := answered(t, other, maya.Computer.Name); !slices.Equal(got.Challenges, []string{two}) {
 				t.Errorf("after ten minutes: %+v", got)
 			}
@@ -179,13 +185,13 @@ func TestChallengesAtAnotherServer(t *testing.T) {
 	}
 	leave(true)
 	programs.Must(t, put()) // the agent need not wait
-	b.clock.Add(challengeLives + challengesEvery)
+	b.clock.Add(challengeLife + challengeLook)
 	programs.Must(t, b.Challenges.endDue(t.Context()))
 	if !slices.Equal(at(), []string{value, other}) || due() != 1 {
 		t.Errorf("after its time, away: %v, %d due", told, due())
 	}
 	leave(false)
-	b.clock.Add(challengeAgain + challengesEvery)
+	b.clock.Add(challengeAgain + challengeLook)
 	programs.Must(t, b.Challenges.endDue(t.Context()))
 	if len(at()) != 0 || due() != 0 {
 		t.Errorf("after its time: %v, %d due", told, due())
@@ -198,20 +204,20 @@ func TestChallengesAtAnotherServer(t *testing.T) {
 	}
 	programs.Must(t, put(value))
 	remove()
-	b.clock.Add(challengeLives / 2)
+	b.clock.Add(challengeLife / 2)
 	maya = b.owner()
 	programs.Must(t, put(value[1:]+"x"))
-	b.clock.Add(challengeLives/2 + challengesEvery)
+	b.clock.Add(challengeLife/2 + challengeLook)
 	programs.Must(t, b.Challenges.endDue(t.Context()))
 	if !slices.Equal(at(), []string{value[1:] + "x"}) || due() != 1 {
 		t.Errorf("of the next computer of that name: %v, %d due", told, due())
 	}
 	remove()
 	leave(true)
-	b.clock.Add(challengeLives)
+	b.clock.Add(challengeLife)
 	programs.Must(t, b.Challenges.endDue(t.Context()))
 	leave(false)
-	b.clock.Add(challengeAgain + challengesEvery)
+	b.clock.Add(challengeAgain + challengeLook)
 	programs.Must(t, b.Challenges.endDue(t.Context()))
 	if len(at()) != 0 || due() != 0 {
 		t.Errorf("after both are gone: %v, %d due", told, due())

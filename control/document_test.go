@@ -16,6 +16,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// documentPlaces is how many clients that describe themselves are kept.
+const documentPlaces = maxDocuments
+
 const (
 	editorHost     = "editor.example"
 	editorID       = "https://editor.example/client.json"
@@ -294,27 +297,27 @@ func TestPlacesOfDocuments(t *testing.T) {
 	programs.Must(t, b.Clients.Describe(t.Context(), owner.ID, c.ID))
 	tokens := c.granted(owner, "maya")
 	id := func(n int) string { return fmt.Sprintf("%s/%d", editorID, n) }
-	b.change(func(tx *txn) {
-		for n := range maxDocuments - 1 {
-			tx.put(keyClient(id(n)), client{ID: id(n), RedirectURIs: []string{editorRedirect}, Document: &document{Host: editorHost, Read: b.clock.Now().Add(time.Duration(n+1) * time.Second)}}, 0)
-		}
-	})
+	rows := map[string]any{}
+	for n := range documentPlaces - 1 {
+		rows[keyClient(id(n))] = client{ID: id(n), RedirectURIs: []string{editorRedirect}, Document: &document{Host: editorHost, Read: b.clock.Now().Add(time.Duration(n+1) * time.Second)}}
+	}
+	b.keepAll(rows)
 	b.clock.Add(time.Hour)
 	for n := range 3 {
-		programs.Must(t, b.Clients.Describe(t.Context(), anID(), id(maxDocuments-1+n)))
+		programs.Must(t, b.Clients.Describe(t.Context(), anID(), id(documentPlaces-1+n)))
 	}
-	if n := b.documents(); n != maxDocuments {
+	if n := b.documents(); n != documentPlaces {
 		t.Errorf("%d have a place", n)
 	}
 	tokens = ok[Tokens](t)(c.use(tokens.Refresh))
-	for n, there := range map[int]bool{2: false, 3: true, maxDocuments + 1: true} {
+	for n, there := range map[int]bool{2: false, 3: true, documentPlaces + 1: true} {
 		if _, err := b.Clients.For(t.Context(), id(n), editorRedirect); (err == nil) != there {
 			t.Errorf("the %dth: %v", n, err)
 		}
 	}
 	// Without a grant it is the one longest not read.
 	programs.Must(t, b.Grants.Revoke(t.Context(), c.Credentials, tokens.Refresh))
-	programs.Must(t, b.Clients.Describe(t.Context(), anID(), id(maxDocuments+2)))
+	programs.Must(t, b.Clients.Describe(t.Context(), anID(), id(documentPlaces+2)))
 	if _, err := b.Clients.For(t.Context(), editorID, editorRedirect); !IsRefusal(err, controlapi.CodeInvalidClient) {
 		t.Errorf("the one without a grant: %v", err)
 	}
@@ -324,15 +327,14 @@ func TestPlacesOfDocuments(t *testing.T) {
 func TestNoPlaceForDocuments(t *testing.T) {
 	t.Parallel()
 	b, _ := newEditorBench(t)
-	b.change(func(tx *txn) {
-		for n := range maxDocuments {
-			c := client{ID: fmt.Sprintf("%s/%d", editorID, n), Document: &document{Host: editorHost}}
-			tx.put(keyClient(c.ID), c, 0)
-			tx.put(keyClientGrants(c.ID)+"g", struct{}{}, 0)
-		}
-	})
+	rows := map[string]any{}
+	for n := range documentPlaces {
+		c := client{ID: fmt.Sprintf("%s/%d", editorID, n), Document: &document{Host: editorHost}}
+		rows[keyClient(c.ID)], rows[keyClientGrants(c.ID)+"g"] = c, struct{}{}
+	}
+	b.keepAll(rows)
 	wantRefusal(t, b.Clients.Describe(t.Context(), anID(), editorID), controlapi.CodeInvalidClient)
-	if n := b.documents(); n != maxDocuments {
+	if n := b.documents(); n != documentPlaces {
 		t.Errorf("%d have a place", n)
 	}
 }
@@ -436,11 +438,11 @@ func TestDisallowGoesOnWithinAClient(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.Fetch, store.Store, c.Store = e.fetch, c.Store, store })
 	programs.Must(t, b.Clients.Allow(t.Context(), editorHost))
 	programs.Must(t, b.Clients.Describe(t.Context(), anID(), editorID))
-	b.change(func(tx *txn) {
-		for n := range revokeAtOnce + 1 {
-			tx.put(fmt.Sprintf("%sg%03d", keyClientGrants(editorID), n), struct{}{}, 0)
-		}
-	})
+	rows := map[string]any{}
+	for n := range revokeAtOnce + 1 {
+		rows[fmt.Sprintf("%sg%03d", keyClientGrants(editorID), n)] = struct{}{}
+	}
+	b.keepAll(rows)
 	store.writes, store.n = 0, 3 // after the list, and the first of them
 	if err := b.Clients.Disallow(t.Context(), editorHost); !errors.Is(err, errBroken) {
 		t.Fatal(err)

@@ -18,6 +18,12 @@ import (
 	"porchlight/test/resolver"
 )
 
+// awayLimit is how long a domain may be away.
+const awayLimit = goneFor
+
+// dailyLook is how often a domain that is well is looked at.
+const dailyLook = lookDaily
+
 // zone is two resolvers that agree unless a test has one of them do otherwise.
 type zone struct{ a, b *resolver.Resolver }
 
@@ -122,11 +128,11 @@ func testDomain(t *testing.T, store string) {
 		lasts  time.Duration
 	}{
 		{"resolvers fail", func(r *resolver.Resolver) { r.Fail(dns.RcodeServerFailure) }, unsureFor},
-		{"both say it is gone", func(r *resolver.Resolver) { r.Drop(ownName) }, goneFor},
-		{"both say the TXT is gone", func(r *resolver.Resolver) { r.Drop(controlapi.DomainPrefix + ownName) }, goneFor},
+		{"both say it is gone", func(r *resolver.Resolver) { r.Drop(ownName) }, awayLimit},
+		{"both say the TXT is gone", func(r *resolver.Resolver) { r.Drop(controlapi.DomainPrefix + ownName) }, awayLimit},
 	} {
 		z.both(c.break_)
-		b.clock.Add(lookDaily)
+		b.clock.Add(dailyLook)
 		programs.Must(t, b.Domains.lookAtDue(t.Context()))
 		b.clock.Add(c.lasts - time.Minute)
 		programs.Must(t, b.Domains.lookAtDue(t.Context()))
@@ -143,7 +149,7 @@ func testDomain(t *testing.T, store string) {
 		b.wantLeads("again", ownName, host)
 	}
 	z.b.Drop(ownName)
-	b.clock.Add(lookDaily)
+	b.clock.Add(dailyLook)
 	programs.Must(t, b.Domains.lookAtDue(t.Context()))
 	b.wantLeads("resolvers disagree", ownName, host)
 	z.put(d)
@@ -304,7 +310,7 @@ func TestADomainIsHeldSince(t *testing.T) {
 	}
 	z.both(func(r *resolver.Resolver) { r.Drop(ownName) })
 	before := b.look(maya, ownName).Held
-	b.clock.Add(goneFor)
+	b.clock.Add(awayLimit)
 	z.put(d)
 	if got := b.look(maya, ownName).Held; !got.After(before) {
 		t.Error("led nowhere for a while, and is held all the same")
@@ -466,9 +472,9 @@ func TestDomainNext(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	states := map[string]domain{
-		"waiting": {State: controlapi.DomainWaiting}, "proven": {State: controlapi.DomainProven, Found: now.Add(-lookDaily)},
-		"overdue": {State: controlapi.DomainProven, Found: now.Add(-lookDaily - overdueFor)},
-		"gone":    {State: controlapi.DomainGone, Since: now.Add(-time.Hour)}, "gone over": {State: controlapi.DomainGone, Since: now.Add(-goneFor)},
+		"waiting": {State: controlapi.DomainWaiting}, "proven": {State: controlapi.DomainProven, Found: now.Add(-dailyLook)},
+		"overdue": {State: controlapi.DomainProven, Found: now.Add(-dailyLook - overdueFor)},
+		"gone":    {State: controlapi.DomainGone, Since: now.Add(-time.Hour)}, "gone over": {State: controlapi.DomainGone, Since: now.Add(-awayLimit)},
 		"unsure": {State: controlapi.DomainUnsure, Since: now.Add(-time.Hour)}, "unsure over": {State: controlapi.DomainUnsure, Since: now.Add(-unsureFor)},
 	}
 	want := map[string][4]controlapi.DomainState{ // by Proven, Gone, Elsewhere, Unsure

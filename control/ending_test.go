@@ -115,8 +115,8 @@ func TestSessionsEndWithTheirWayIn(t *testing.T) {
 
 	bound := login{Issuer: "https://id.example", Subject: "maya"}
 	other := newEntry()
+	b.bound(maya, bound)
 	b.change(func(tx *txn) {
-		programs.Must(t, b.bind(tx, anID(), maya, bound, Asker{}))
 		tx.openSession(other.hash, session{ID: other.id, AccountID: maya.ID, Proof: controlapi.ProofProvider, Login: bound.hash()})
 	})
 	programs.Must(t, b.Providers.Remove(t.Context(), maya.ID, bound.hash(), other.id))

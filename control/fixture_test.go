@@ -124,6 +124,26 @@ func (b *bench) keep(key string, row any) {
 	b.change(func(tx *txn) { tx.put(key, row, 0) })
 }
 
+// keepAll is keep of many rows.
+func (b *bench) keepAll(rows map[string]any) {
+	b.t.Helper()
+	b.change(func(tx *txn) {
+		for key, row := range rows {
+			tx.put(key, row, 0)
+		}
+	})
+}
+
+// keepGrants has grants be given behind the service's back.
+func (b *bench) keepGrants(all ...grant) {
+	b.t.Helper()
+	b.change(func(tx *txn) {
+		for _, g := range all {
+			tx.putGrant(g)
+		}
+	})
+}
+
 func (b *bench) drop(keys ...string) { b.t.Helper(); b.change(func(tx *txn) { tx.delete(keys...) }) }
 
 // edit changes a row as it is stored.

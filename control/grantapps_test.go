@@ -12,6 +12,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// mostApps is how many a grant may name.
+const mostApps = maxGrantApps
+
 // someApps is a computer of maya's with apps, of which bob may open Notes and Photos.
 type someApps struct {
 	registered
@@ -212,7 +215,7 @@ func TestGrantedAppsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	s := b.someApps()
-	many := make([]controlapi.App, maxGrantApps+1)
+	many := make([]controlapi.App, mostApps+1)
 	ids := make([]string, len(many))
 	for n := range many {
 		ids[n] = fmt.Sprintf("%064d", n)
@@ -222,24 +225,24 @@ func TestGrantedAppsAreBounded(t *testing.T) {
 	b.changePerson(s.computer, s.bob.ID, func(p *person) { p.Apps = ids })
 	_, err := s.codeFor(ids...)
 	wantRefusal(t, err, controlapi.CodeForbidden)
-	ok[string](t)(s.codeFor(ids[:maxGrantApps]...))
-	full := maxGrantedApps/(maxGrantApps+1) - 1
+	ok[string](t)(s.codeFor(ids[:mostApps]...))
+	full := maxGrantedApps/(mostApps+1) - 1
 	var last string
-	b.change(func(tx *txn) {
-		for range full {
-			last = "1" + anID()
-			tx.putGrant(grant{ID: last, AccountID: anID(), ClientID: anID(), ComputerID: s.computer, Apps: ids[:maxGrantApps]})
-		}
-	})
-	ok[Tokens](t)(s.exchange(ok[string](t)(s.codeFor(ids[:maxGrantApps]...))))
-	_, err = s.codeFor(ids[:maxGrantApps]...)
+	var others []grant
+	for range full {
+		last = "1" + anID()
+		others = append(others, grant{ID: last, AccountID: anID(), ClientID: anID(), ComputerID: s.computer, Apps: ids[:mostApps]})
+	}
+	b.keepGrants(others...)
+	ok[Tokens](t)(s.exchange(ok[string](t)(s.codeFor(ids[:mostApps]...))))
+	_, err = s.codeFor(ids[:mostApps]...)
 	wantRefusal(t, err, controlapi.CodeForbidden)
 	if size := len(ok[[]byte](t)(json.Marshal(s.snapshot()))); size > controlapi.MaxAnswer/8 {
 		t.Errorf("the snapshot has %d bytes", size)
 	}
 	ok[string](t)(s.code(s.bob, "maya"))
 	b.change(func(tx *txn) { tx.revokeGrant(last) })
-	ok[string](t)(s.codeFor(ids[:maxGrantApps]...))
+	ok[string](t)(s.codeFor(ids[:mostApps]...))
 }
 
 // Weakness: an agent of before takes a token of a grant for one app for one of all.

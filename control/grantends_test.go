@@ -138,12 +138,11 @@ func TestRemovingAClientWithManyGrants(t *testing.T) {
 	b := newBench(t)
 	c, owner := b.registered(), b.owner()
 	const many = 2*revokeAtOnce + 1
-	b.change(func(tx *txn) {
-		for n := range many {
-			g := grant{ID: fmt.Sprintf("%026d", n), AccountID: fmt.Sprint("account", n), ClientID: c.ID, ComputerID: owner.Computer.ID, CreatedAt: tx.now}
-			tx.putGrant(g)
-		}
-	})
+	var all []grant
+	for n := range many {
+		all = append(all, grant{ID: fmt.Sprintf("%026d", n), AccountID: fmt.Sprint("account", n), ClientID: c.ID, ComputerID: owner.Computer.ID, CreatedAt: b.clock.Now()})
+	}
+	b.keepGrants(all...)
 	programs.Must(t, b.Clients.Remove(t.Context(), c.ID))
 	if left, told := b.rows(keyClientGrants(c.ID)), b.rows(keyRevokedGrants(owner.Computer.ID)); left != 0 || told != many {
 		t.Errorf("%d of %d grants are left, and the computer is told of %d", left, many, told)
@@ -283,13 +282,11 @@ func TestLoginsFromBeforeTheBoundStay(t *testing.T) {
 	c, owner := b.registered(), b.owner()
 	account := Account{ID: owner.AccountID}
 	sample := grantID(c.granted(account, "maya").Refresh)
-	b.change(func(tx *txn) {
-		g, _ := get[grant](tx, keyGrant(sample))
-		for range 59 {
-			g.ID, g.IndexedAt = anID(), time.Time{}
-			tx.putGrant(g)
-		}
-	})
+	var others []grant
+	for g := rowAt[grant](b, keyGrant(sample)); len(others) < 59; others = append(others, g) {
+		g.ID, g.IndexedAt = anID(), time.Time{}
+	}
+	b.keepGrants(others...)
 	b.clock.Add(time.Minute)
 	c.granted(account, "maya")
 	if n := b.rows("account-grant/" + account.ID); n != 60 {

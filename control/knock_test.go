@@ -10,6 +10,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// knockPause is after how long somebody may ask once more.
+const knockPause = knockAgain
+
 // knocker is somebody signed in before the doors of one computer.
 type knocker struct {
 	*bench
@@ -286,7 +289,7 @@ func TestKnocksLookAlike(t *testing.T) {
 	alike("after an hour", KnockUnanswered)
 	asked()
 	alike("asked too early", KnockUnanswered)
-	b.clock.Add(knockAgain - knockPatience)
+	b.clock.Add(knockPause - knockPatience)
 	alike("the next day", KnockAsk)
 	asked()
 	alike("asked again", KnockWaiting)
@@ -307,7 +310,7 @@ func TestKnocksLookAlike(t *testing.T) {
 		t.Errorf("after the silence the owner is told %+v", told)
 	}
 	// A program's invitation leaves the owner's never as it is: the owner's takes it back.
-	b.clock.Add(knockAgain)
+	b.clock.Add(knockPause)
 	program := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: muted.Account.Email, Apps: []string{"photos"}, Program: true}))
 	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: program.AccountID, App: "photos", Granted: true, Program: true}))
 	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: program.AccountID, App: "photos", Program: true}))
@@ -315,11 +318,11 @@ func TestKnocksLookAlike(t *testing.T) {
 	if slices.ContainsFunc(b.told(e), func(k controlapi.Knock) bool { return k.AccountID == muted.Account.ID }) {
 		t.Error("after a program's invitation the owner is asked by somebody who was never to ask again")
 	}
-	b.clock.Add(knockAgain)
+	b.clock.Add(knockPause)
 	// An invitation takes both back.
 	p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: muted.Account.Email, Apps: []string{"photos"}}))
 	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: p.AccountID, App: "photos"}))
-	b.clock.Add(knockAgain)
+	b.clock.Add(knockPause)
 	programs.Must(t, muted.ask(door("notes")))
 	if told := b.told(e); told[len(told)-1].AccountID != muted.Account.ID {
 		t.Errorf("after the invitation the owner is told %+v", told)

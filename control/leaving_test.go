@@ -97,10 +97,9 @@ func TestExport(t *testing.T) {
 	b.joined(other.Computer.ID, "eve@example.com", "app1")
 	b.joined(e.Computer.ID, "carl@example.com", "app1")
 	b.passkey(maya)
-	programs.Must(t, b.update(t.Context(), func(tx *txn) error {
+	b.change(func(tx *txn) {
 		tx.putDomains(e.Computer.ID, nil, []domain{{Name: ownName, AppID: "app1", Bits: "b", State: controlapi.DomainProven}})
-		return nil
-	}))
+	})
 	session := b.signedIn(maya, controlapi.ProofPasskey)
 	made := ok[MadePassword](t)(b.Passwords.Make(t.Context(), session, NewPassword{Computer: "maya", AppID: "app1", Name: "calendar", Form: b.Passwords.NewForm()}))
 	all := ok[Export](t)(b.Accounts.Export(t.Context(), session))

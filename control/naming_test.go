@@ -41,12 +41,8 @@ func TestNamesOfServices(t *testing.T) {
 	}
 	// As a store written before has it.
 	e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "mine"))
-	b.change(func(tx *txn) {
-		c := ok[computer](t)(tx.ownComputer(e.AccountID, "mine"))
-		c.Name = "mail"
-		tx.put(keyComputerName("mail"), c.ID, 0)
-		tx.put(keyComputer(c.ID), c, 0)
-	})
+	edit(b, keyComputer(e.Computer.ID), func(c *computer) { c.Name = "mail" })
+	b.keep(keyComputerName("mail"), e.Computer.ID)
 	if again, err := b.Computers.Ensure(t.Context(), "maya@example.com", "mail"); err != nil || again.Computer.ID != e.Computer.ID {
 		t.Errorf("a computer that has such a name lost it: %+v, %v", again, err)
 	}

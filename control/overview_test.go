@@ -173,13 +173,12 @@ func TestIndexesAreMade(t *testing.T) {
 func testIndexes(t *testing.T, b *bench) {
 	const before = 3*indexAtOnce + 7
 	old := func(i int) string { return fmt.Sprintf("a%04d@before.example", i) }
-	b.change(func(tx *txn) {
-		for i := range before {
-			id := anID()
-			tx.put(keyAccountEmail(old(i)), id, 0)
-			tx.put(keyAccount(id), Account{ID: id, Email: old(i)}, 0)
-		}
-	})
+	rows := map[string]any{}
+	for i := range before {
+		id := anID()
+		rows[keyAccountEmail(old(i))], rows[keyAccount(id)] = id, Account{ID: id, Email: old(i)}
+	}
+	b.keepAll(rows)
 	ctx := t.Context()
 	if done := ok[bool](t)(b.makeSome(ctx, indexesMade()[0])); done {
 		t.Fatal("all at once")
@@ -313,11 +312,11 @@ func TestSuspensionsByNameAndCuts(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	b.change(func(tx *txn) {
-		for i := range maxCounted + 5 {
-			tx.put(keyPerson(e.Computer.ID, fmt.Sprintf("guest%d", i)), person{Role: controlapi.RoleMember}, 0)
-		}
-	})
+	rows := map[string]any{}
+	for i := range maxCounted + 5 {
+		rows[keyPerson(e.Computer.ID, fmt.Sprintf("guest%d", i))] = person{Role: controlapi.RoleMember}
+	}
+	b.keepAll(rows)
 	if got := cuts(SuspendAccount, e.Email); got != (Cuts{Accounts: 1, Computers: 1, People: maxCounted, More: true}) {
 		t.Errorf("of many: %+v", got)
 	}

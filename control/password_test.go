@@ -370,12 +370,12 @@ func TestPasswordsAreBounded(t *testing.T) {
 
 	// Others of the computer, until it has as many as it can have.
 	room := controlapi.MaxPasswordsComputer - k.rows("password/")
-	k.change(func(tx *txn) {
-		for n := range room {
-			row := appPassword{ID: anID(), AccountID: fmt.Sprint("a", n), AppID: "app1"}
-			tx.put(keyPassword(k.owner.Computer.ID, row.AccountID, row.ID), row, 0)
-		}
-	})
+	rows := map[string]any{}
+	for n := range room {
+		row := appPassword{ID: anID(), AccountID: fmt.Sprint("a", n), AppID: "app1"}
+		rows[keyPassword(k.owner.Computer.ID, row.AccountID, row.ID)] = row
+	}
+	k.keepAll(rows)
 	_, err = k.try(k.bob, "app2")
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "1,000") {
 		t.Errorf("the 1,001st: %v", err)

@@ -55,17 +55,16 @@ func TestManyRowsAreReadTogether(t *testing.T) {
 	store := &counting{}
 	b := newBench(t, func(c *Config) { store.Store = c.Store; c.Store = store })
 	var ids []string
-	b.change(func(tx *txn) {
-		ids = nil
-		for n := range many {
-			id := fmt.Sprintf("%026d", n)
-			ids = append(ids, id)
-			tx.put(keyVersion(id), fmt.Sprint("version", n), 0)
-			tx.putGrant(grant{ID: id, AccountID: "account", ClientID: "client", ComputerID: "computer"})
-		}
-		// An index may name a row that is gone.
-		tx.delete(keyGrant(ids[1]))
-	})
+	rows, grants := map[string]any{}, []grant{}
+	for n := range many {
+		id := fmt.Sprintf("%026d", n)
+		ids = append(ids, id)
+		rows[keyVersion(id)] = fmt.Sprint("version", n)
+		grants = append(grants, grant{ID: id, AccountID: "account", ClientID: "client", ComputerID: "computer"})
+	}
+	b.keepAll(rows)
+	b.keepGrants(grants...)
+	b.drop(keyGrant(ids[1])) // an index may name a row that is gone
 	got := ok[map[string]string](t)(b.Agents.versions(t.Context(), append(ids, "gone")))
 	if len(got) != many+1 || got[ids[0]] == "" || got[ids[0]] == got[ids[many-1]] || got["gone"] != "" || store.reads > 3 {
 		t.Errorf("%d versions in %d reads", len(got), store.reads)

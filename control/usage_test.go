@@ -13,6 +13,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// tokenEvery is how rarely a use is written.
+const tokenEvery = tokenMark
+
 // What is carried is counted by computer and day, over nodes and restarts, and goes after 90
 // days; of a computer that is gone nothing is kept, and what a store that is away could not
 // take is written later.
@@ -144,8 +147,8 @@ func TestAdminTokens(t *testing.T) {
 	}
 	wantRefusal(t, use(readSecret, ScopeSuspend), controlapi.CodeForbidden)
 	wantRefusal(t, use(readSecret, "operator"), controlapi.CodeForbidden)
-	swapped := tokenMark + reader.ID + secret[len(tokenMark)+len(token.ID):]
-	for _, wrong := range []string{"", "pla_", secret[:len(secret)-1], secret + "x", swapped, secret[len(tokenMark):], "pla_../" + secret[len(tokenMark):], secret[:len(secret)-1] + "\x00"} {
+	swapped := tokenEvery + reader.ID + secret[len(tokenEvery)+len(token.ID):]
+	for _, wrong := range []string{"", "pla_", secret[:len(secret)-1], secret + "x", swapped, secret[len(tokenEvery):], "pla_../" + secret[len(tokenEvery):], secret[:len(secret)-1] + "\x00"} {
 		wantRefusal(t, use(wrong, ScopeRead), controlapi.CodeUnauthorized)
 	}
 	for key, value := range b.stored() {

@@ -19,6 +19,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// mostOfUser is how many connections another user has.
+const mostOfUser = maxConnsOfUser
+
 // S9: while too many changes wait that can be undone and that the owner has not
 // seen, programs change nothing more, and none of them is lost.
 func TestS9ChangesWaitForTheOwner(t *testing.T) {
@@ -93,8 +96,8 @@ func TestRoomOfOtherUsers(t *testing.T) {
 		return in
 	}
 	enter(ownUser, crowded)
-	for user, want := range []int{maxConnsOfUser, maxConnsOfUser, maxConnsOfUser, 0} {
-		if in := enter(procinfo.Process{UserID: fmt.Sprint("user ", user)}, maxConnsOfUser+1); in != want {
+	for user, want := range []int{mostOfUser, mostOfUser, mostOfUser, 0} {
+		if in := enter(procinfo.Process{UserID: fmt.Sprint("user ", user)}, mostOfUser+1); in != want {
 			t.Errorf("user %d has %d connections, want %d", user, in, want)
 		}
 	}

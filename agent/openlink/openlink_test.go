@@ -16,6 +16,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// linkLife is how long a link is good.
+const linkLife = lifetime
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestOnlyWebAddressesAreOpened(t *testing.T) {
@@ -57,7 +60,7 @@ func TestOldPagesAreSwept(t *testing.T) {
 	dir := t.TempDir()
 	u, _ := url.Parse("https://a.example/")
 	old := programs.Got(write(dir, u))(t)
-	past := time.Now().Add(-2 * lifetime)
+	past := time.Now().Add(-2 * linkLife)
 	programs.Must(t, os.Chtimes(old, past, past))
 	other := filepath.Join(dir, "something-else")
 	programs.Must(t, os.WriteFile(other, nil, 0o600))
@@ -86,7 +89,7 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "page")
 	programs.Must(t, os.WriteFile(path, nil, 0o600))
 	o := &Opened{page: path, gone: make(chan struct{})}
-	o.timer = time.AfterFunc(lifetime, o.remove)
+	o.timer = time.AfterFunc(linkLife, o.remove)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	o.Wait(ctx)
@@ -101,7 +104,7 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 // The file that carries the owner's link holds something that signs in.
 func TestLifetimeIsAMinute(t *testing.T) {
 	t.Parallel()
-	if lifetime != time.Minute {
-		t.Errorf("%v", lifetime)
+	if linkLife != time.Minute {
+		t.Errorf("%v", linkLife)
 	}
 }

@@ -22,6 +22,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// busNamed is the variable that names the bus.
+const busNamed = busVariable
+
 // The keychain tests talk to a real gnome-keyring-daemon on a private bus. The
 // libraries keep one bus connection for a whole process, so each test runs this
 // test binary again, as one of the roles below, inside a session of its own.
@@ -86,7 +89,7 @@ func inSession(t *testing.T, role string) {
 	defer cancel()
 	// env drops the address dbus-run-session hands out: the bus is to be found.
 	cmd := exec.CommandContext(ctx, "dbus-run-session", "--config-file="+config, "--",
-		"env", "-u", busVariable, self)
+		"env", "-u", busNamed, self)
 	cmd.Env = []string{roleVariable + "=" + role, "PATH=" + os.Getenv("PATH"), "XDG_RUNTIME_DIR=" + dir, "HOME=" + dir,
 		"XDG_DATA_HOME=" + filepath.Join(dir, "share"), "XDG_CONFIG_HOME=" + filepath.Join(dir, "config"), "GORACE=" + os.Getenv("GORACE")}
 	// A group of its own, so that nothing of the session outlives the test.
@@ -119,7 +122,7 @@ func startDaemon(ctx context.Context, conn *dbus.Conn, unlock bool) (*daemon, er
 		d.cmd.Args = append(d.cmd.Args, "--unlock")
 		d.cmd.Stdin = strings.NewReader(masterPassword)
 	}
-	d.cmd.Env = append(os.Environ(), busVariable+"=unix:path="+filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "bus"))
+	d.cmd.Env = append(os.Environ(), busNamed+"=unix:path="+filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "bus"))
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := d.cmd.Start(); err != nil {
@@ -401,7 +404,7 @@ func roleNoService(ctx context.Context, conn *dbus.Conn) error {
 	if err := expect("no keyring was ever made", second(s.Get(ctx)), ErrUnavailable); err != nil {
 		return err
 	}
-	if err := os.Setenv(busVariable, "unix:path="+filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "nothing")); err != nil {
+	if err := os.Setenv(busNamed, "unix:path="+filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "nothing")); err != nil {
 		return err
 	}
 	return expect("a bus address that leads nowhere", second(s.Get(ctx)), ErrUnavailable)
@@ -416,7 +419,7 @@ func TestKeychainWithoutABus(t *testing.T) {
 	t.Setenv("PATH", dir)
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	for _, address := range []string{"", "autolaunch:", "autolaunch:scope=*user"} {
-		t.Setenv(busVariable, address)
+		t.Setenv(busNamed, address)
 		for _, call := range []error{
 			second(Keychain("/srv/one").Get(t.Context())),
 			Keychain("/srv/one").Set(t.Context(), New()),
@@ -439,7 +442,7 @@ func TestKeychainOnASilentBus(t *testing.T) {
 	ln := programs.Got(net.Listen("unix", filepath.Join(dir, "bus")))(t)
 	defer ln.Close()
 	t.Setenv("XDG_RUNTIME_DIR", dir)
-	t.Setenv(busVariable, "")
+	t.Setenv(busNamed, "")
 	s := KeychainStore{dataDir: "/srv/one", timeout: 200 * time.Millisecond}
 	if _, err := s.Get(t.Context()); err == nil || errors.Is(err, ErrNotFound) {
 		t.Errorf("Get: %v", err)

@@ -13,6 +13,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// wrongForm is what a secret of another form is.
+var wrongForm = errMalformed
+
 func TestNewHashEqual(t *testing.T) {
 	t.Parallel()
 	a, b := New(), New()
@@ -107,9 +110,9 @@ func TestFileRefuses(t *testing.T) {
 			}
 			return os.Symlink(p+".real", p)
 		}, nil, true},
-		"empty":    {func(p string) error { return os.WriteFile(p, nil, 0o600) }, errMalformed, false},
-		"too long": {func(p string) error { return os.WriteFile(p, make([]byte, 1<<20), 0o600) }, errMalformed, false},
-		"short":    {func(p string) error { return os.WriteFile(p, []byte(good[:40]), 0o600) }, errMalformed, false},
+		"empty":    {func(p string) error { return os.WriteFile(p, nil, 0o600) }, wrongForm, false},
+		"too long": {func(p string) error { return os.WriteFile(p, make([]byte, 1<<20), 0o600) }, wrongForm, false},
+		"short":    {func(p string) error { return os.WriteFile(p, []byte(good[:40]), 0o600) }, wrongForm, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.posix && runtime.GOOS == "windows" {
@@ -152,7 +155,7 @@ func TestSetTakesOnlySecretsOfNew(t *testing.T) {
 	ctx := context.Background()
 	for _, bad := range []string{"", "password", New() + "\n", New() + New(), strings.Repeat("=", 43)} {
 		for _, s := range []Store{File(t.TempDir()), Keychain(t.TempDir())} {
-			if err := s.Set(ctx, bad); !errors.Is(err, errMalformed) {
+			if err := s.Set(ctx, bad); !errors.Is(err, wrongForm) {
 				t.Errorf("%s took %q: %v", s.Kind(), bad, err)
 			}
 		}

@@ -9,6 +9,9 @@ import (
 	"testing"
 )
 
+// readSize is what is read at once, in bytes.
+const readSize = readBuffer
+
 // plainSeeds are answers that are plain, those that nearly are, and those in which two
 // readers could find different things.
 var plainSeeds = []string{
@@ -20,7 +23,7 @@ var plainSeeds = []string{
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nok\r\n0\r\nX-Late: 1\r\nX-Late: 2\r\n\r\nx",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Late",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX Late: 1\r\n\r\n",
-	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n" + strings.Repeat("x", readBuffer),
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n" + strings.Repeat("x", readSize),
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokay",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\nok",
@@ -52,16 +55,16 @@ func readWhole(res *http.Response, r *bufio.Reader) string {
 func sameReading(t *testing.T, method, answer string) (plain bool) {
 	t.Helper()
 	request := &http.Request{Method: method}
-	conn := &appConn{r: bufio.NewReaderSize(strings.NewReader(answer), readBuffer)}
+	conn := &appConn{r: bufio.NewReaderSize(strings.NewReader(answer), readSize)}
 	conn.r.Peek(1)
 	if !conn.readPlain(http.Header{}, request) {
-		if there := conn.r.Buffered(); there < min(len(answer), readBuffer) {
+		if there := conn.r.Buffered(); there < min(len(answer), readSize) {
 			t.Fatalf("%s %q is not plain, and %d bytes of it are left", method, answer, there)
 		}
 		return false
 	}
 	ours := readWhole(&conn.res, conn.r)
-	other := bufio.NewReaderSize(strings.NewReader(answer), readBuffer)
+	other := bufio.NewReaderSize(strings.NewReader(answer), readSize)
 	res, err := http.ReadResponse(other, request)
 	if err != nil {
 		t.Fatalf("%s %q: %v, and here %s", method, answer, err, ours)

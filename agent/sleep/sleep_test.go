@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// lookRhythm is how often the clocks are compared.
+const lookRhythm = wakeLook
+
 // TestWakesOnce: a computer that slept is looked after at the next look, once, and
 // one that did not is left alone.
 func TestWakesOnce(t *testing.T) {
@@ -42,12 +45,12 @@ func TestWakesOnce(t *testing.T) {
 func TestSleepShowsInTheClocks(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct{ wall, monotonic, want time.Duration }{
-		"awake":                {wakeLook, wakeLook, 0},
+		"awake":                {lookRhythm, lookRhythm, 0},
 		"busy":                 {time.Minute, time.Minute, 0},
-		"set a little":         {wakeLook + slept - 1, wakeLook, 0},
-		"set back":             {-time.Hour, wakeLook, 0},
-		"asleep for an hour":   {time.Hour, wakeLook, time.Hour - wakeLook},
-		"asleep for a moment":  {wakeLook + slept, wakeLook, slept},
+		"set a little":         {lookRhythm + slept - 1, lookRhythm, 0},
+		"set back":             {-time.Hour, lookRhythm, 0},
+		"asleep for an hour":   {time.Hour, lookRhythm, time.Hour - lookRhythm},
+		"asleep for a moment":  {lookRhythm + slept, lookRhythm, slept},
 		"a clock set by a day": {24 * time.Hour, 0, 24 * time.Hour},
 	} {
 		if got := asleep(c.wall, c.monotonic); got != c.want {

@@ -15,6 +15,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// mostNotices is how many notices are kept.
+const mostNotices = maxNotices
+
 func openDir(t *testing.T, dir string, opts ...Option) *Store {
 	t.Helper()
 	s := programs.Got(Open(dir, opts...))(t)
@@ -119,7 +122,7 @@ func TestAppsSurviveReopening(t *testing.T) {
 func TestNoticesAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	const total = maxNotices + 30
+	const total = mostNotices + 30
 	s := openDir(t, dir)
 	var notices []agentapi.Notice
 	for i := range total {
@@ -130,11 +133,11 @@ func TestNoticesAreBounded(t *testing.T) {
 		name := fmt.Sprintf("app%d", i)
 		notices = change(t, s, AppChange{Name: name, Notices: []agentapi.Notice{{Kind: "renamed", App: name}}})
 	}
-	if len(notices) != maxNotices {
-		t.Fatalf("%d notices are kept, want %d", len(notices), maxNotices)
+	if len(notices) != mostNotices {
+		t.Fatalf("%d notices are kept, want %d", len(notices), mostNotices)
 	}
 	for i, n := range notices {
-		if want := uint64(total - maxNotices + 1 + i); n.ID != want || n.App != fmt.Sprintf("app%d", want-1) {
+		if want := uint64(total - mostNotices + 1 + i); n.ID != want || n.App != fmt.Sprintf("app%d", want-1) {
 			t.Fatalf("notice %d is %+v, want ID %d", i, n, want)
 		}
 	}
@@ -147,7 +150,7 @@ func TestNoticeReplacesItsKind(t *testing.T) {
 	s := openDir(t, t.TempDir())
 	change(t, s, AppChange{Name: "quiet", Notices: []agentapi.Notice{{Kind: "renamed", App: "quiet"}}})
 	var notices []agentapi.Notice
-	for range 2 * maxNotices {
+	for range 2 * mostNotices {
 		notices = change(t, s, AppChange{Name: "noisy", Notices: []agentapi.Notice{
 			{Kind: "renamed", App: "noisy"}, {Kind: "port-changed", App: "noisy"},
 		}})
@@ -156,7 +159,7 @@ func TestNoticeReplacesItsKind(t *testing.T) {
 	for _, n := range notices {
 		got = append(got, fmt.Sprint(n.ID, " ", n.App, " ", n.Kind))
 	}
-	want := []string{"1 quiet renamed", fmt.Sprint(4*maxNotices, " noisy renamed"), fmt.Sprint(4*maxNotices+1, " noisy port-changed")}
+	want := []string{"1 quiet renamed", fmt.Sprint(4*mostNotices, " noisy renamed"), fmt.Sprint(4*mostNotices+1, " noisy port-changed")}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("notices (-want +got):\n%s", d)
 	}

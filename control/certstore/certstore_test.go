@@ -21,6 +21,12 @@ import (
 	"porchlight/test/programs"
 )
 
+// lockBeat is how often a holder says that it is there.
+const lockBeat = leaseBeat
+
+// lockSilence is after how much silence a lock is anybody's.
+const lockSilence = leaseEnds
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
@@ -284,7 +290,7 @@ func TestLocks(t *testing.T) {
 		}
 		programs.Must(t, two.Lock(ctx, "something else"))
 		waits := locked(two)
-		time.Sleep(10 * leaseEnds) // it works for long, and says so
+		time.Sleep(10 * lockSilence) // it works for long, and says so
 		if len(waits) > 0 {
 			t.Fatal("the lock of a node that is there was taken over")
 		}
@@ -299,10 +305,10 @@ func TestLocks(t *testing.T) {
 		cut.cut.Store(true)
 		began := time.Now()
 		programs.Must(t, <-waits)
-		if took := time.Since(began); took < leaseEnds-leaseBeat || took > leaseEnds+2*leaseBeat {
+		if took := time.Since(began); took < lockSilence-lockBeat || took > lockSilence+2*lockBeat {
 			t.Errorf("it was taken over after %v", took)
 		}
-		soon, stop := context.WithTimeout(ctx, 2*leaseBeat)
+		soon, stop := context.WithTimeout(ctx, 2*lockBeat)
 		if err := two.Lock(soon, "account"); err != nil {
 			t.Errorf("the other lock of a holder that is gone has to be waited for again: %v", err)
 		}
@@ -314,7 +320,7 @@ func TestLocks(t *testing.T) {
 		loads(t, two, "a", "1")
 		mustStore(t, two, "a", "2")
 		waits = locked(one)
-		time.Sleep(2 * leaseEnds)
+		time.Sleep(2 * lockSilence)
 		if len(waits) > 0 {
 			t.Fatal("the lock that was taken over is its former holder's again")
 		}
@@ -368,11 +374,11 @@ func TestLockOutlivesAnOutage(t *testing.T) {
 		} {
 			state(holders).Store(true)
 			state(others).Store(true)
-			time.Sleep(4 * leaseEnds)
+			time.Sleep(4 * lockSilence)
 			state(holders).Store(false)
 			state(others).Store(false)
 			theirs("right after " + what) // before the holder's next beat
-			for range 2 * leaseEnds / lookAgain {
+			for range 2 * lockSilence / lookAgain {
 				time.Sleep(lookAgain)
 				theirs("after " + what)
 			}
@@ -380,7 +386,7 @@ func TestLockOutlivesAnOutage(t *testing.T) {
 		holders.cut.Store(true)
 		began := time.Now()
 		programs.Must(t, two.Lock(t.Context(), "order"))
-		if took := time.Since(began); took < leaseEnds-leaseBeat || took > leaseEnds+2*leaseBeat {
+		if took := time.Since(began); took < lockSilence-lockBeat || took > lockSilence+2*lockBeat {
 			t.Errorf("the lock of a holder that is gone was taken over after %v", took)
 		}
 		holders.cut.Store(false)

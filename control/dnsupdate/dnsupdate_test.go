@@ -17,6 +17,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// mostTogether is how many updates run at once.
+const mostTogether = atOnce
+
 const (
 	challenge = "gfj9Xq6dT8ofbZNc9kE8dEAbLqPLLBWi7hqNzqJ5MqQ"
 	name      = "_acme-challenge.maya.porch.example"
@@ -96,11 +99,11 @@ func TestSilentServer(t *testing.T) {
 	defer l.Close()
 	u := New(Config{Server: l.Addr().String(), Zone: "porch.example", Key: Key{"k.", dns.HmacSHA256, secret}})
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, atOnce)
-	for range atOnce {
+	ended := make(chan error, mostTogether)
+	for range mostTogether {
 		go func() { ended <- u.Set(ctx, name, nil) }()
 	}
-	for range atOnce {
+	for range mostTogether {
 		conn := programs.Got(l.Accept())(t)
 		defer conn.Close()
 	}
@@ -110,7 +113,7 @@ func TestSilentServer(t *testing.T) {
 		t.Errorf("one more: %v", err)
 	}
 	cancel()
-	for range atOnce {
+	for range mostTogether {
 		if err := <-ended; err == nil {
 			t.Error("a server that says nothing took it")
 		}

@@ -13,6 +13,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// mostOfOne is how many one waiter may have in the line.
+const mostOfOne = mostOfOneWaiter
+
 // line is a gate of one place, which is taken, and what is told of who waits for it.
 type waitingLine struct {
 	*gate
@@ -143,7 +146,7 @@ func TestGateIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, free := newLine(t)
 		one := WithTries(t.Context(), "one")
-		for i := range mostOfOneWaiter + 1 {
+		for i := range mostOfOne + 1 {
 			l.wait(one, fmt.Sprint(i))
 		}
 		if len(l.refused) != 1 || !errors.Is(l.refused["0"], ErrBusy) {
@@ -153,7 +156,7 @@ func TestGateIsBounded(t *testing.T) {
 			l.pass()
 		}
 		synctest.Wait()
-		if len(l.refused) != mostOfOneWaiter || l.refused[fmt.Sprint(mostOfOneWaiter)] != nil {
+		if len(l.refused) != mostOfOne || l.refused[fmt.Sprint(mostOfOne)] != nil {
 			t.Errorf("the longest turn was to give way to newcomers until one of it was left: %d did", len(l.refused))
 		}
 		waits := map[time.Duration]bool{}
@@ -169,12 +172,12 @@ func TestGateIsBounded(t *testing.T) {
 			t.Errorf("all are to come back together, after %v", waits)
 		}
 		l.wait(First(t.Context()), "the node's own")
-		if got := l.stats(); got != (Queue{Waiting: mostWaiting + 1, Refused: mostOfOneWaiter + 10}) {
+		if got := l.stats(); got != (Queue{Waiting: mostWaiting + 1, Refused: mostOfOne + 10}) {
 			t.Errorf("%+v", got)
 		}
 		free(true)
 		l.wg.Wait()
-		if !slices.Equal(l.came, []string{"the node's own", fmt.Sprint(mostOfOneWaiter)}) {
+		if !slices.Equal(l.came, []string{"the node's own", fmt.Sprint(mostOfOne)}) {
 			t.Errorf("%q came", l.came)
 		}
 	})
@@ -189,12 +192,12 @@ func TestGateKeepsWhoCameFirst(t *testing.T) {
 		l, free := newLine(t)
 		many := WithTurn(t.Context(), "many")
 		var want []string
-		for i := range mostOfOneWaiter {
+		for i := range mostOfOne {
 			l.wait(many, fmt.Sprint(i))
 			want = append(want, fmt.Sprint(i))
 		}
 		l.wait(many, "one too many")
-		for range mostWaiting - mostOfOneWaiter + 1 {
+		for range mostWaiting - mostOfOne + 1 {
 			l.pass()
 		}
 		synctest.Wait()

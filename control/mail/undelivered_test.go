@@ -12,6 +12,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// mostFailures is how many are kept.
+const mostFailures = failuresSize
+
 // What the server refuses for good, and what got too old, is noted for the
 // operator, without its text and its links; the rest waits in sight.
 func TestUndeliveredMailsAreSeen(t *testing.T) {
@@ -99,16 +102,16 @@ func TestMailIsOverWhenItIsTakenUp(t *testing.T) {
 func TestFailuresAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newQueue(t, newSink(t).start(false), "smtp://ADDR")
-	for n := range failuresSize + 3 {
+	for n := range mostFailures + 3 {
 		programs.Must(t, r.store.Update(t.Context(), func(tx kv.Tx) error {
 			return putFailure(tx, fmt.Sprint(n), "", Failure{To: fmt.Sprint(n), FailedAt: r.clock.Add(time.Duration(n) * time.Second)})
 		}))
 	}
 	list, err := Failures(t.Context(), r.store)
-	if err != nil || len(list) != failuresSize || list[0].To != fmt.Sprint(failuresSize+2) || list[failuresSize-1].To != "3" {
+	if err != nil || len(list) != mostFailures || list[0].To != fmt.Sprint(mostFailures+2) || list[mostFailures-1].To != "3" {
 		t.Errorf("%d failures, %v", len(list), err)
 	}
-	if n := rows(t, r.store, failures.prefix); n != failuresSize {
+	if n := rows(t, r.store, failures.prefix); n != mostFailures {
 		t.Errorf("%d failures are stored", n)
 	}
 }

@@ -19,11 +19,17 @@ import (
 	"porchlight/test/programs"
 )
 
+// strangersRoom is the room of those who are not known, in bytes.
+const strangersRoom = heldByStrangers
+
+// headPart is the least that is taken of the room for heads, in bytes.
+const headPart = heldPart
+
 // largeHead begins a request whose head is long and does not end.
 func largeHead(t *testing.T, addr string) *tls.Conn {
 	t.Helper()
 	conn := dialAuth(t, addr, "http/1.1")
-	programs.Got(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nCookie: "+strings.Repeat("x", 30*heldPart)+"\r\n"))(t)
+	programs.Got(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nCookie: "+strings.Repeat("x", 30*headPart)+"\r\n"))(t)
 	return conn
 }
 
@@ -39,14 +45,14 @@ func TestLargeHeadsShareOneBound(t *testing.T) {
 	for before := 0; !full(); before = places(r) {
 		conns = append(conns, largeHead(t, addr))
 		programs.Eventually(t, "a large head has its places", func() bool { return places(r) >= before+30 || full() })
-		if before > heldPerSource/heldPart {
+		if before > heldPerSource/headPart {
 			t.Fatalf("one address has %d places", before)
 		}
 	}
 	if _, err := io.Copy(io.Discard, conns[0]); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the oldest was kept")
 	}
-	if got := r.Stats().Held; got < 30*heldPart*(len(conns)-2) || got > heldPerSource {
+	if got := r.Stats().Held; got < 30*headPart*(len(conns)-2) || got > heldPerSource {
 		t.Errorf("%d bytes are told to be held", got)
 	}
 	last := conns[len(conns)-1]
@@ -101,7 +107,7 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 		}
 		return c
 	}
-	const each, sources = fewestPerSource * heldPart, heldByStrangers / heldPart / fewestPerSource
+	const each, sources = fewestPerSource * headPart, strangersRoom / headPart / fewestPerSource
 	known := come(0, true)
 	if !known.head.Take(each) {
 		t.Fatal("there is no room for the first")
@@ -117,14 +123,14 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 		if !c.head.Take(each) {
 			t.Fatalf("there is no room for the %dth", i)
 		}
-		if n := places(r); n > heldByStrangers/heldPart {
+		if n := places(r); n > strangersRoom/headPart {
 			t.Fatalf("%d places are taken", n)
 		}
 	}
 	if !strangers[0].gone.Load() || strangers[1].closed.Load() || known.closed.Load() {
 		t.Error("not the oldest stranger went, or it still holds something")
 	}
-	const others = heldByKnown/heldPart/fewestPerSource - 1
+	const others = heldByKnown/headPart/fewestPerSource - 1
 	for i := range others + 1 {
 		if c := come(101+i, true); c.head.Take(each) != (i < others) {
 			t.Errorf("room for the %dth that is known: %t", i, i == others)
@@ -145,18 +151,18 @@ func TestAClosedOneHoldsUntilItLetsGo(t *testing.T) {
 		closed, next := cameTo(r, nil), cameTo(r, nil)
 		closed.asks()
 		next.asks()
-		if !closed.Take(heldByStrangers) {
+		if !closed.Take(strangersRoom) {
 			t.Fatal("there is no room for the first")
 		}
 		closed.closedNow()
-		if held := places(r); held != heldByStrangers/heldPart {
+		if held := places(r); held != strangersRoom/headPart {
 			t.Errorf("it has %d places", held)
 		}
-		if began := time.Now(); next.Take(2*heldPart) || time.Since(began) != partingHead {
+		if began := time.Now(); next.Take(2*headPart) || time.Since(began) != partingHead {
 			t.Errorf("there is room after %v", time.Since(began))
 		}
 		closed.end()
-		if held := places(r); held != 0 || !next.Take(heldPart) {
+		if held := places(r); held != 0 || !next.Take(headPart) {
 			t.Errorf("%d places are taken once it let go, or there is no room", held)
 		}
 		next.closedNow()

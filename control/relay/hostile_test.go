@@ -23,6 +23,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// secureRoom is how many visitors of a computer may wait for a connection inside TLS.
+const secureRoom = secureWaiting
+
 // dialAuth completes a TLS handshake with the auth host.
 func dialAuth(t *testing.T, addr, protocol string) *tls.Conn {
 	t.Helper()
@@ -266,14 +269,14 @@ func TestKickWhileACredentialIsLookedUp(t *testing.T) {
 // their own, and an ordinary visitor still finds a place.
 func TestChallengesDoNotFillTheLine(t *testing.T) {
 	t.Parallel()
-	r, addr := serveRelay(t, func(c *Config) { c.Limits.WaitingPerComputer = secureWaiting + 1 }, nil)
+	r, addr := serveRelay(t, func(c *Config) { c.Limits.WaitingPerComputer = secureRoom + 1 }, nil)
 	connectAgent(t, addr, "maya") // which opens no data connection: visitors wait
 	challenge := programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost", NextProtos: []string{"acme-tls/1"}})
-	for i := range secureWaiting { // one source may have half of the line
+	for i := range secureRoom { // one source may have half of the line
 		_, _ = dialFrom(t, fmt.Sprintf("127.0.0.%d", 2+i%4), addr).Write(challenge)
 	}
-	programs.Eventually(t, "they wait", func() bool { return r.Stats().Visitors == secureWaiting })
+	programs.Eventually(t, "they wait", func() bool { return r.Stats().Visitors == secureRoom })
 	answered(t, "one more challenge", visit(t, addr, challenge), internalError)
 	visit(t, addr, programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost"}))
-	programs.Eventually(t, "an ordinary visitor waits", func() bool { return r.Stats().Visitors == secureWaiting+1 })
+	programs.Eventually(t, "an ordinary visitor waits", func() bool { return r.Stats().Visitors == secureRoom+1 })
 }

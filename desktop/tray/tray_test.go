@@ -14,6 +14,9 @@ import (
 	"porchlight/test/owner"
 )
 
+// deafFor is for how long a line that has moved takes no click.
+const deafFor = ignoreFor
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A line that is hidden is not on the screen any more: a click that was on its way
@@ -46,24 +49,24 @@ func TestClickOnALineThatJustChanged(t *testing.T) {
 		t.Fatalf("a line that was hidden before: %v %v", act, ok)
 	}
 	l.mean(photos, now)
-	if _, ok := l.clicked(now.Add(ignoreFor - 1)); ok {
+	if _, ok := l.clicked(now.Add(deafFor - 1)); ok {
 		t.Fatal("a click meant for Notes approved Photos")
 	}
-	if act, ok := l.clicked(now.Add(ignoreFor)); !ok || act != photos {
+	if act, ok := l.clicked(now.Add(deafFor)); !ok || act != photos {
 		t.Fatalf("after a moment: %v %v", act, ok)
 	}
 	// The same app with another port is another request: nobody has read it yet.
 	moved := verbs.ApproveOf(owner.Pending("photos", "Photos", 1234))
-	l.mean(moved, now.Add(ignoreFor))
-	if _, ok := l.clicked(now.Add(2*ignoreFor - 1)); ok {
+	l.mean(moved, now.Add(deafFor))
+	if _, ok := l.clicked(now.Add(2*deafFor - 1)); ok {
 		t.Fatal("a click meant for one port approved another")
 	}
-	if act, ok := l.clicked(now.Add(2 * ignoreFor)); !ok || act != moved {
+	if act, ok := l.clicked(now.Add(2 * deafFor)); !ok || act != moved {
 		t.Fatalf("after a moment: %v %v", act, ok)
 	}
 	// Drawn again as it was: there is nothing new to read.
-	l.mean(moved, now.Add(2*ignoreFor))
-	if _, ok := l.clicked(now.Add(2 * ignoreFor)); !ok {
+	l.mean(moved, now.Add(2*deafFor))
+	if _, ok := l.clicked(now.Add(2 * deafFor)); !ok {
 		t.Fatal("a line that stayed as it was ignored a click")
 	}
 }
@@ -77,10 +80,10 @@ func TestClickOnALineThatCameBackForSomebodyElse(t *testing.T) {
 	l.mean(verbs.RemoveOf("bob", "bob@example.com"), now)
 	l.forget(now.Add(time.Second))
 	l.mean(verbs.RemoveOf("carol", "carol@example.com"), now.Add(time.Second+applyEvery))
-	if act, ok := l.clicked(now.Add(time.Second + applyEvery + ignoreFor - 1)); ok {
+	if act, ok := l.clicked(now.Add(time.Second + applyEvery + deafFor - 1)); ok {
 		t.Fatalf("a click meant for Bob did %+v", act)
 	}
-	if act, ok := l.clicked(now.Add(time.Second + applyEvery + ignoreFor)); !ok || act.Person != "carol" {
+	if act, ok := l.clicked(now.Add(time.Second + applyEvery + deafFor)); !ok || act.Person != "carol" {
 		t.Fatalf("after a moment: %+v %v", act, ok)
 	}
 }

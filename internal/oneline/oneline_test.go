@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 )
 
+// longestLine is how long a line may be.
+const longestLine = maxLine
+
 func TestLinked(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -41,7 +44,7 @@ func TestLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "",
 		"  Have a look. \u00a0":            "Have a look.",
-		strings.Repeat("é", maxLine):       strings.Repeat("é", maxLine),
+		strings.Repeat("é", longestLine):   strings.Repeat("é", longestLine),
 		"שלום, \U0001F469\u200d\U0001F467": "שלום, \U0001F469\u200d\U0001F467",
 		"<b>&amp; \"quotes\"</b>":          "<b>&amp; \"quotes\"</b>",
 	} {
@@ -50,7 +53,7 @@ func TestLine(t *testing.T) {
 		}
 	}
 	for what, text := range map[string]string{
-		"too long": strings.Repeat("é", maxLine+1), "two lines": "a\nb", "a carriage return": "a\r\nBcc: eve", "another line break": "a\u2028b",
+		"too long": strings.Repeat("é", longestLine+1), "two lines": "a\nb", "a carriage return": "a\r\nBcc: eve", "another line break": "a\u2028b",
 		"NEL": "a\u0085b", "NUL": "a\x00b", "escape": "a\x1b[31mb", "a tab": "a\tb", "RLO": "a\u202eb", "RLI": "a\u2067b", "LRM": "a\u200eb", "ALM": "a\u061cb",
 		"soft hyphen": "a\u00adb", "BOM": "a\ufeffb", "zero width space": "a\u200bb", "a tag": "a\U000e0041b", "private use": "a\ue000b",
 		"not UTF-8": "a\xffb", "nothing to see": "\u200d\u200c", "only fillers": "\u3164\u3164", "a link": "see evil.example",
@@ -94,7 +97,7 @@ func FuzzLine(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !utf8.ValidString(line) || utf8.RuneCountInString(line) > maxLine || strings.Contains(line, "://") ||
+		if !utf8.ValidString(line) || utf8.RuneCountInString(line) > longestLine || strings.Contains(line, "://") ||
 			strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) {
 			t.Fatalf("%q became %q", text, line)
 		}

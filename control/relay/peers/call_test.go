@@ -13,6 +13,9 @@ import (
 	"porchlight/test/programs"
 )
 
+// headSize is the size of what stands before the bytes of a visitor.
+const headSize = peerHead
+
 // gathering keeps what is written until it is let out at once.
 type gathering struct {
 	net.Conn
@@ -115,7 +118,7 @@ func TestPeersPort(t *testing.T) {
 	}
 	for name, request := range map[string][]byte{
 		"nothing to say":   appendPeerRequest(nil, source, source, nil),
-		"more than 16 KiB": append(request[:peerHead-2:peerHead-2], 0xff, 0xff),
+		"more than 16 KiB": append(request[:headSize-2:headSize-2], 0xff, 0xff),
 	} {
 		if got, _ := ask(toTwo(), request); len(got) > 0 {
 			t.Errorf("%s: answer %x", name, got)
@@ -135,15 +138,15 @@ func FuzzPeerRequest(f *testing.F) {
 	source := netip.MustParseAddrPort("192.0.2.1:443")
 	f.Add(appendPeerRequest(nil, source, source, []byte("hello")))
 	f.Add(appendPeerRequest(nil, netip.AddrPort{}, netip.MustParseAddrPort("[2001:db8::1]:1"), []byte{22}))
-	f.Add(make([]byte, peerHead))
+	f.Add(make([]byte, headSize))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if len(raw) < peerHead {
+		if len(raw) < headSize {
 			return
 		}
-		source, destination, n := parsePeerHead([peerHead]byte(raw))
+		source, destination, n := parsePeerHead([headSize]byte(raw))
 		again := appendPeerRequest(nil, source, destination, make([]byte, n))
 		// The two ways to write an IPv4 address are the same address.
-		s, d, m := parsePeerHead([peerHead]byte(again))
+		s, d, m := parsePeerHead([headSize]byte(again))
 		if s != source || d != destination || m != n {
 			t.Fatalf("%v %v %d became %v %v %d", source, destination, n, s, d, m)
 		}

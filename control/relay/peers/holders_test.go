@@ -13,6 +13,9 @@ import (
 	"porchlight/control/kv"
 )
 
+// answerFresh is how long an answer counts.
+const answerFresh = freshFor
+
 // newsNode is a directory whose news a test says.
 type newsNode struct {
 	*Peers
@@ -118,7 +121,7 @@ func TestNodeThatCameJustNow(t *testing.T) {
 	goBy(now, one, two)
 	one.step(t)
 	two.step(t)
-	now.advance(freshFor)
+	now.advance(answerFresh)
 	if names, sure := one.finds(t, "notes.maya.localhost"); sure || !slices.Equal(names, []string{"two"}) {
 		t.Errorf("a node that came: %v, sure %v", names, sure)
 	}
@@ -127,10 +130,10 @@ func TestNodeThatCameJustNow(t *testing.T) {
 		if names, sure := one.finds(t, fmt.Sprintf("n%d.localhost", i)); !sure {
 			t.Fatalf("not sure that nobody else is to be asked than %v", names)
 		}
-		now.advance(freshFor / 100)
+		now.advance(answerFresh / 100)
 	}
 	if n := store.views.Load() - before; n < 5 || n > 11 {
-		t.Errorf("%d reads for a thousand names in %v", n, 10*freshFor)
+		t.Errorf("%d reads for a thousand names in %v", n, 10*answerFresh)
 	}
 }
 
@@ -175,7 +178,7 @@ func TestNobodyIsSureWhoHasNotLooked(t *testing.T) {
 	finds("just read", ErrUnknownHost)
 	two.step(t)
 	store.away.Store(true)
-	now.advance(freshFor)
+	now.advance(answerFresh)
 	for _, when := range []string{"the read fails", "the store is away"} {
 		finds(when, ErrNoAnswer)
 	}
