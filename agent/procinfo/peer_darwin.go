@@ -1,7 +1,6 @@
 package procinfo
 
 import (
-	"errors"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -10,17 +9,13 @@ import (
 // Peer is the process and the user at the other end of a unix socket. The kernel noted
 // the user when it connected, or began to listen; the process is 0 where it is not told.
 func Peer(conn syscall.Conn) (pid int, uid uint32, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, 0, err
-	}
-	var cred *unix.Xucred
-	controlled := raw.Control(func(fd uintptr) {
-		cred, err = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
-		pid, _ = unix.GetsockoptInt(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERPID)
+	err = onDescriptor(conn, func(fd int) error {
+		cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
+		if err == nil {
+			uid = cred.Uid
+			pid, _ = unix.GetsockoptInt(fd, unix.SOL_LOCAL, unix.LOCAL_PEERPID)
+		}
+		return err
 	})
-	if err := errors.Join(controlled, err); err != nil {
-		return 0, 0, err
-	}
-	return pid, cred.Uid, nil
+	return pid, uid, err
 }

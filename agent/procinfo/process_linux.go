@@ -59,12 +59,8 @@ func open(pid int) (Handle, error) {
 type pidfd struct{ file *os.File }
 
 func (p pidfd) Ended() bool {
-	raw, err := p.file.SyscallConn()
-	if err != nil {
-		return true // closed
-	}
-	ended := true
-	_ = raw.Control(func(fd uintptr) { ended = readable(fd) }) // an error leaves it closed
+	ended := true // as one that is closed
+	_ = onDescriptor(p.file, func(fd int) error { ended = readable(uintptr(fd)); return nil })
 	return ended
 }
 

@@ -3,6 +3,7 @@
 package procinfo
 
 import (
+	"errors"
 	"net"
 	"syscall"
 
@@ -14,17 +15,18 @@ import (
 // who is there. One that was broken off can be replaced by another program's.
 func Stands(c net.Conn) bool {
 	conn, ok := c.(syscall.Conn)
-	if !ok {
-		return false
-	}
+	return ok && onDescriptor(conn, func(fd int) error {
+		_, err := unix.Getpeername(fd) // fails for a connection that was reset
+		return err
+	}) == nil
+}
+
+// onDescriptor asks the system about what a connection is to it.
+func onDescriptor(conn syscall.Conn, ask func(fd int) error) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return false
+		return err
 	}
-	stands := false
-	err = raw.Control(func(fd uintptr) {
-		_, err := unix.Getpeername(int(fd)) // fails for a connection that was reset
-		stands = err == nil
-	})
-	return err == nil && stands
+	controlled := raw.Control(func(fd uintptr) { err = ask(int(fd)) })
+	return errors.Join(controlled, err)
 }
