@@ -120,10 +120,10 @@ func TestForgedAnnouncements(t *testing.T) {
 				t.Errorf("%s, version %d: answered with %q, %v", name, version, got, err)
 			}
 		}
-		if n := r.counters.malformed.Load(); n != 2 {
+		if n := r.Stats().Malformed; n != 2 {
 			t.Errorf("%s: %d were refused as malformed", name, n)
 		}
-		if n := r.counters.visits.Load(); n != 0 {
+		if n := r.Stats().Visits; n != 0 {
 			t.Errorf("%s: %d visits came about", name, n)
 		}
 	}
@@ -160,8 +160,8 @@ func TestMalformedAnnouncements(t *testing.T) {
 			t.Errorf("%s: answered with %q, %v", name, got, err)
 		}
 	}
-	programs.Eventually(t, "all are counted", func() bool { return r.counters.malformed.Load() == uint64(len(cases)) })
-	if n := r.counters.visits.Load(); n != 0 {
+	programs.Eventually(t, "all are counted", func() bool { return r.Stats().Malformed == uint64(len(cases)) })
+	if n := r.Stats().Visits; n != 0 {
 		t.Errorf("%d visits came about", n)
 	}
 
@@ -174,11 +174,14 @@ func TestMalformedAnnouncements(t *testing.T) {
 	programs.Eventually(t, "the probe is read", func() bool { return atDoor(r) == 1 })
 	_ = probe.Close()
 	programs.Eventually(t, "the probe is over", func() bool { return atDoor(r) == 0 })
-	if n := r.counters.malformed.Load(); n != uint64(len(cases)) {
+	if n := r.Stats().Malformed; n != uint64(len(cases)) {
 		t.Error("a probe was counted as malformed")
 	}
 	programs.Eventually(t, "nothing is left among the undecided", func() bool { return atDoor(r) == 0 })
 }
+
+// signature is what version 2 begins with.
+const signature = "\r\n\r\n\x00\r\nQUIT\n"
 
 // TestBalancersOwnConnections: what a balancer says for itself is counted under
 // its own address.
@@ -186,8 +189,8 @@ func TestBalancersOwnConnections(t *testing.T) {
 	t.Parallel()
 	for name, head := range map[string]string{
 		"version 1": "PROXY UNKNOWN\r\n", "version 1, with more": "PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n",
-		"version 2, LOCAL":       string(v2Signature) + "\x20\x00\x00\x00",
-		"version 2, unspecified": string(v2Signature) + "\x21\x00\x00\x03abc",
+		"version 2, LOCAL":       signature + "\x20\x00\x00\x00",
+		"version 2, unspecified": signature + "\x21\x00\x00\x03abc",
 	} {
 		source, destination, err := readHeader(strings.NewReader(head + "rest"))
 		if err != nil || source.IsValid() || destination.IsValid() {
@@ -205,8 +208,8 @@ func FuzzAnnouncement(f *testing.F) {
 	}
 	f.Add([]byte("PROXY UNKNOWN\r\n"))
 	f.Add([]byte("PROXY TCP6 ::ffff:192.0.2.1 ::1 1 2\r\n"))
-	f.Add([]byte(string(v2Signature) + "\x20\x00\x00\x00"))
-	f.Add([]byte(string(v2Signature) + "\x21\x11\x00\x0f\xc6\x33\x64\x07\xcb\x00\x71\x01\x12\x67\x01\xbb\x04\x00\x00"))
+	f.Add([]byte(signature + "\x20\x00\x00\x00"))
+	f.Add([]byte(signature + "\x21\x11\x00\x0f\xc6\x33\x64\x07\xcb\x00\x71\x01\x12\x67\x01\xbb\x04\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := bytes.NewReader(b)
 		source, destination, err := readHeader(r)

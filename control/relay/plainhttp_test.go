@@ -92,7 +92,7 @@ func TestPlainHTTP(t *testing.T) {
 		{"a bare LF in a field", "GET / HTTP/1.1\r\nX: y\nHost: eve.porch.test\r\nHost: maya.porch.test" + end, "", ""},
 		{"a field without end", "GET / HTTP/1.1\r\nHost: maya.porch.test\r\nX: " + strings.Repeat("x", 2*clienthello.MaxSize), "", ""},
 	} {
-		before := r.counters.malformed.Load()
+		before := r.Stats().Malformed
 		res, body := askPlain(t, addr, c.send)
 		status := http.StatusBadRequest
 		if c.location != "" {
@@ -101,7 +101,7 @@ func TestPlainHTTP(t *testing.T) {
 		if res.StatusCode != status || res.Header.Get("Location") != c.location {
 			t.Errorf("%s: %s to %q, want %q", c.name, res.Status, res.Header.Get("Location"), c.location)
 		}
-		if refused := r.counters.malformed.Load() - before; refused != 0 && c.location != "" || refused != 1 && c.location == "" {
+		if refused := r.Stats().Malformed - before; refused != 0 && c.location != "" || refused != 1 && c.location == "" {
 			t.Errorf("%s: counted %d times", c.name, refused)
 		}
 		head := strings.HasPrefix(c.send, "HEAD")
