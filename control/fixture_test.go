@@ -251,7 +251,7 @@ func (b *bench) run() { programs.Run(b.t, b.Run) }
 // until waits for a condition on the store, looking after each Update.
 func (b *bench) until(what string, is func() bool) {
 	b.t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(programs.Patience)
 	for !is() {
 		select {
 		case <-b.store.Done:

@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	"porchlight/internal/acmeorder"
+	"porchlight/test/programs"
 )
 
 // TestRefusedCertificateRests: an authority that refuses is not asked again by
@@ -121,7 +122,7 @@ func TestOrdersEndWithRun(t *testing.T) {
 		select {
 		case err := <-c:
 			return err
-		case <-time.After(20 * time.Second):
+		case <-time.After(programs.Patience):
 			t.Fatalf("not within 20 seconds: %s", what)
 			return nil
 		}

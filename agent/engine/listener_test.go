@@ -161,7 +161,7 @@ func (d *desk) lookNow() {
 	go func() { defer close(ran); d.apps.Run(ctx) }()
 	select {
 	case <-changed:
-	case <-time.After(20 * time.Second):
+	case <-time.After(programs.Patience):
 		defer d.fail("no look changed anything")
 	}
 	cancel()

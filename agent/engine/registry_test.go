@@ -46,7 +46,7 @@ func awaitCount(t *testing.T, r *Registry, n int) {
 	t.Helper()
 	changed, cancel := r.cfg.Changes.Subscribe()
 	defer cancel()
-	limit := time.After(20 * time.Second)
+	limit := time.After(programs.Patience)
 	for r.Count() != n {
 		select {
 		case <-changed:

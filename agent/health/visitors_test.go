@@ -371,7 +371,7 @@ func TestManyThatHang(t *testing.T) {
 	}
 	app := count(t)
 	h.set("good", app.port, agentapi.AppOptions{})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), programs.Patience)
 	defer cancel()
 	programs.Eventually(t, "the good one is asked", func() bool { return h.Probe(ctx, "good").Health == agentapi.HealthAnswers })
 }

@@ -258,7 +258,7 @@ func e7LastOneOut(t *testing.T) {
 	r.send(t, request{method: "POST", path: "/engine/deregister", body: `{"appId":"notes"}`})
 	select {
 	case <-r.reg.Idle():
-	case <-time.After(20 * time.Second):
+	case <-time.After(programs.Patience):
 		t.Fatal("not idle after the last one left")
 	}
 	if got := r.wants(t, registering("notes", me), http.StatusServiceUnavailable, "stopping"); got.header.Get("Retry-After") == "" {

@@ -111,7 +111,7 @@ func TestNobodyElseReadsTheBody(t *testing.T) {
 			r := newRig(t)
 			got := make(chan string, 1)
 			r.publish("notes", rawApp(t, func(c net.Conn) {
-				c.SetDeadline(time.Now().Add(20 * time.Second))
+				c.SetDeadline(time.Now().Add(programs.Patience))
 				req, err := http.ReadRequest(bufio.NewReader(c))
 				if err != nil {
 					return

@@ -114,7 +114,7 @@ func (w *world) rests(what string) {
 	for range 3 {
 		select {
 		case <-looked:
-		case <-time.After(20 * time.Second):
+		case <-time.After(programs.Patience):
 			w.t.Error("nobody looked")
 		}
 		w.changes.Raise()
@@ -147,7 +147,7 @@ func (w *world) ask() agentapi.Update {
 	go func() { done <- w.checker.Run(ctx) }()
 	select {
 	case <-changed:
-	case <-time.After(20 * time.Second):
+	case <-time.After(programs.Patience):
 		w.t.Error("nobody asked")
 	}
 	cancel()

@@ -428,7 +428,7 @@ func TestSMTPRuns(t *testing.T) {
 		r.Look(true)
 		select {
 		case <-got:
-		case <-time.After(30 * time.Second):
+		case <-time.After(programs.Patience):
 			t.Fatal("waited in vain for the mail")
 		}
 	}

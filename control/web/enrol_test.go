@@ -147,7 +147,7 @@ func TestEnrolmentAcrossNodes(t *testing.T) {
 	two.first(next)
 	programs.Must(t, at(one).EndCredential(t.Context()))
 	wantError(t, (<-next).err, controlapi.CodeUnauthorized)
-	late := time.After(30 * time.Second)
+	late := time.After(programs.Patience)
 	for !slices.Contains(ended.all(), got.Computer.ID) {
 		select {
 		case <-ended.news:

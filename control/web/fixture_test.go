@@ -300,7 +300,7 @@ func (r *rig) invitations(email string, nth int) mail.Entry {
 
 func (r *rig) mailsNamed(subject, email string, nth int) mail.Entry {
 	r.t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(programs.Patience)
 	for {
 		list := programs.Got(r.outbox.List(r.t.Context(), mail.OutboxSize))(r.t)
 		var to []mail.Entry

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -271,7 +270,7 @@ func TestApprovingDoesNotHang(t *testing.T) {
 	s := startAgent(t)
 	_, port, _ := net.SplitHostPort(silent(t))
 	s.ok("publish", "slow", "--label", "Slow", "--port", port)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), programs.Patience)
 	defer cancel()
 	pub, err := s.owner().Approve(ctx, "slow")
 	if err != nil || pub.Does().Health != agentapi.HealthSilent || pub.URL == "" {
