@@ -12,6 +12,12 @@ import (
 	"porchlight/test/programs"
 )
 
+// header and answer are the sizes of a message of netlink about nothing, and about a socket.
+const (
+	header = unix.SizeofNlMsghdr
+	answer = header + 72 // inet_diag_msg
+)
+
 // The list that the kernel gives has what its tables have, however many messages it takes.
 func TestListIsTheTables(t *testing.T) {
 	needsAnswers(t)
@@ -43,17 +49,17 @@ func TestListThatIsNone(t *testing.T) {
 		return m
 	}
 	for what, raw := range map[string][]byte{
-		"an error":       message(unix.NLMSG_ERROR, 0, diagHeader+4),
-		"too short":      message(unix.SOCK_DIAG_BY_FAMILY, 0, diagReply-1),
-		"cut":            message(unix.SOCK_DIAG_BY_FAMILY, 0, diagReply)[:diagReply-4],
-		"changed":        message(unix.SOCK_DIAG_BY_FAMILY, unix.NLM_F_DUMP_INTR, diagReply),
-		"without length": make([]byte, diagReply),
+		"an error":       message(unix.NLMSG_ERROR, 0, header+4),
+		"too short":      message(unix.SOCK_DIAG_BY_FAMILY, 0, answer-1),
+		"cut":            message(unix.SOCK_DIAG_BY_FAMILY, 0, answer)[:answer-4],
+		"changed":        message(unix.SOCK_DIAG_BY_FAMILY, unix.NLM_F_DUMP_INTR, answer),
+		"without length": make([]byte, answer),
 	} {
 		if all, _, err := readDump(raw); err == nil || all != nil {
 			t.Errorf("%s: %v, %v", what, all, err)
 		}
 	}
-	if _, done, err := readDump(message(unix.NLMSG_DONE, 0, diagHeader+4)); !done || err != nil {
+	if _, done, err := readDump(message(unix.NLMSG_DONE, 0, header+4)); !done || err != nil {
 		t.Errorf("the end: %v, %v", done, err)
 	}
 }

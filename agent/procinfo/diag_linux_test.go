@@ -343,10 +343,18 @@ func TestAnswerOfAnother(t *testing.T) {
 	defer func() { unix.Close(d.fd) }()
 	good, err := d.exchange(local, netip.AddrPort{})
 	programs.Must(t, err)
-	programs.Got(parseDiag(good, local, netip.AddrPort{}))(t)
-	anothers := func(answer []byte, remote netip.AddrPort) bool {
-		_, err := parseDiag(answer, local, remote)
-		return errors.Is(err, errOther)
+	client := programs.Got(net.Dial("tcp4", ln.Addr().String()))(t)
+	defer client.Close()
+	from := client.LocalAddr().(*net.TCPAddr).AddrPort()
+	anothers := func(said []byte, local, remote netip.AddrPort) bool {
+		_, err := parseDiag(said, local, remote)
+		if err != nil && !errors.Is(err, errOther) {
+			t.Errorf("it cannot be read: %v", err)
+		}
+		return err != nil
+	}
+	if anothers(good, local, netip.AddrPort{}) {
+		t.Error("the answer is not taken")
 	}
 	if _, err := checkReply(good, d.seq+1); !errors.Is(err, errOther) {
 		t.Errorf("an answer to another question: %v", err)
@@ -355,36 +363,33 @@ func TestAnswerOfAnother(t *testing.T) {
 	for _, at := range []int{1, 4, 6, 8, 24, 68} {
 		bad := append([]byte(nil), good...)
 		if at == 68 {
-			copy(bad[diagHeader+68:], make([]byte, 4))
+			copy(bad[header+68:], make([]byte, 4))
 		} else {
-			bad[diagHeader+at] ^= 0x55
+			bad[header+at] ^= 0x55
 		}
-		if !anothers(bad, netip.AddrPort{}) {
+		if !anothers(bad, local, netip.AddrPort{}) {
 			t.Errorf("taken with byte %d changed", at)
 		}
 	}
-	if !anothers(good[:diagReply-1], netip.AddrPort{}) {
+	if !anothers(good[:answer-1], local, netip.AddrPort{}) {
 		t.Error("taken though it is cut short")
 	}
-	if !anothers(good, netip.AddrPortFrom(IPv4, 1)) {
+	if !anothers(good, local, netip.AddrPortFrom(IPv4, 1)) {
 		t.Error("a listener is taken for a connection")
 	}
-	client := programs.Got(net.Dial("tcp4", ln.Addr().String()))(t)
-	defer client.Close()
-	from := client.LocalAddr().(*net.TCPAddr).AddrPort()
 	if good, err = d.exchange(from, local); err != nil {
 		t.Fatal(err)
 	}
 	for state, taken := range map[byte]bool{1: true, 2: false, 3: false, 5: true, 6: false, 7: false, 8: true, 10: false, 12: false, 255: false} {
-		good[diagHeader+1] = state
-		if _, err := parseDiag(good, from, local); taken && err != nil || !taken && !errors.Is(err, errOther) {
-			t.Errorf("a connection in state %d: %v", state, err)
+		good[header+1] = state
+		if anothers(good, from, local) == taken {
+			t.Errorf("a connection in state %d: taken is to be %v", state, taken)
 		}
 	}
 }
 
 func FuzzDiagReply(f *testing.F) {
-	f.Add(make([]byte, diagReply))
+	f.Add(make([]byte, answer))
 	f.Add([]byte{})
 	local, remote := netip.MustParseAddrPort("127.0.0.1:50000"), netip.MustParseAddrPort("127.0.0.1:8765")
 	f.Fuzz(func(t *testing.T, raw []byte) {

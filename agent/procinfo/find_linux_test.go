@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// nowhere is where a socket is that no process shows.
+var nowhere place
+
 // listening is the socket of a new listener of this process.
 func listening(t *testing.T) (Socket, net.Listener) {
 	t.Helper()
@@ -92,10 +95,10 @@ func TestOnlyTheUsersProcesses(t *testing.T) {
 	t.Parallel()
 	s, _ := listening(t)
 	s.UserID = "4294967294"
-	if got, _ := lookInto(os.Getpid(), s, math.MaxInt, time.Time{}); got != (place{}) {
+	if got, _ := lookInto(os.Getpid(), s, math.MaxInt, time.Time{}); got != nowhere {
 		t.Errorf("found at %+v", got)
 	}
-	if got, _ := lookThrough(s, time.Now().Add(time.Minute)); got != (place{}) {
+	if got, _ := lookThrough(s, time.Now().Add(time.Minute)); got != nowhere {
 		t.Errorf("found at %+v", got)
 	}
 }
@@ -105,10 +108,10 @@ func TestOnlyTheUsersProcesses(t *testing.T) {
 func TestWalkEnds(t *testing.T) {
 	t.Parallel()
 	s, _ := listening(t)
-	if at, all := lookThrough(s, time.Now().Add(-time.Second)); at != (place{}) || all {
+	if at, all := lookThrough(s, time.Now().Add(-time.Second)); at != nowhere || all {
 		t.Errorf("with no time left: found at %+v, looked through all: %v", at, all)
 	}
-	if at, whole := lookInto(os.Getpid(), s, 0, time.Time{}); at != (place{}) || whole {
+	if at, whole := lookInto(os.Getpid(), s, 0, time.Time{}); at != nowhere || whole {
 		t.Errorf("with no file to look at: found at %+v, whole: %v", at, whole)
 	}
 	var f finder
@@ -121,7 +124,7 @@ func TestWalkEnds(t *testing.T) {
 		t.Errorf("not found in %d walks, with %d waiting", f.walks, f.waiting.Load())
 	}
 	for i := range uint64(2 * maxPlaces) {
-		f.remember(Socket{Inode: i}, place{})
+		f.remember(Socket{Inode: i}, nowhere)
 	}
 	if len(f.places) > maxPlaces {
 		t.Errorf("%d places are remembered", len(f.places))

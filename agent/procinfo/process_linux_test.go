@@ -99,10 +99,10 @@ func TestBirthday(t *testing.T) {
 	if !ok {
 		t.Fatal("this process was not born")
 	}
-	if (birthday{os.Getpid(), born}).Ended() {
+	if bornAt(os.Getpid(), born).Ended() {
 		t.Error("this process has ended")
 	}
-	if !(birthday{os.Getpid(), "1"}).Ended() {
+	if !bornAt(os.Getpid(), "1").Ended() {
 		t.Error("another process with this id is taken for the same")
 	}
 	cmd := child(t)
@@ -116,9 +116,11 @@ func TestBirthday(t *testing.T) {
 	}
 }
 
-func birthOfChild(pid int) (birthday, bool) {
-	b, ok := born(pid)
-	return birthday{pid, b}, ok
+func bornAt(pid int, birth string) Handle { return birthday{pid, birth} }
+
+func birthOfChild(pid int) (Handle, bool) {
+	birth, ok := born(pid)
+	return bornAt(pid, birth), ok
 }
 
 // TestInsideID: in a namespace of its own a process has another id.

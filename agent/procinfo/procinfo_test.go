@@ -101,6 +101,11 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
+// lsofSays is who listens on port 8080 of an address, as lsof says it.
+func lsofSays(says string, at netip.Addr) Process {
+	return parseLsof([]byte(says), netip.AddrPortFrom(at, 8080))
+}
+
 func TestParseLsof(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -122,7 +127,7 @@ func TestParseLsof(t *testing.T) {
 		{"a socket before any process", "n127.0.0.1:8080\n", Process{}},
 		{"a pid that is none", "pabc\ncnode\nn127.0.0.1:8080\n", Process{}},
 	} {
-		if got := parseLsof([]byte(c.out), netip.AddrPortFrom(IPv4, 8080)); got != c.want {
+		if got := lsofSays(c.out, IPv4); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
@@ -140,11 +145,11 @@ func TestParseLsofOfIPv6(t *testing.T) {
 		node + "tIPv6\nn[::1]:18080\n":    false,
 		node + "tIPv6\nn[fe80::1]:8080\n": false,
 	} {
-		if got := parseLsof([]byte(out), netip.AddrPortFrom(IPv6, 8080)); (got.PID == 9) != found {
+		if got := lsofSays(out, IPv6); (got.PID == 9) != found {
 			t.Errorf("%q: %+v", out, got)
 		}
 		both := strings.Contains(out, "*") || strings.Contains(out, "127")
-		if got := parseLsof([]byte(out), netip.AddrPortFrom(IPv4, 8080)); (got.PID == 9) != both {
+		if got := lsofSays(out, IPv4); (got.PID == 9) != both {
 			t.Errorf("%q, asked for IPv4: %+v", out, got)
 		}
 	}
@@ -174,7 +179,7 @@ func FuzzParseLsof(f *testing.F) {
 	f.Add([]byte("p-1\nn*:8080\n"))
 	f.Add([]byte("\n\np\nc\nL\nn"))
 	f.Fuzz(func(t *testing.T, out []byte) {
-		if got := parseLsof(out, netip.AddrPortFrom(IPv4, 8080)); got != (Process{}) && got.PID < 1 {
+		if got := lsofSays(string(out), IPv4); got != (Process{}) && got.PID < 1 {
 			t.Errorf("a process without a pid: %+v", got)
 		}
 	})
