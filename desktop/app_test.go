@@ -22,26 +22,27 @@ func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"PORCHLIGHT_DATA": "/env", "PORCHLIGHT_API": "127.0.0.1:1"}
 	getenv := func(k string) string { return env[k] }
-	o, err := parse([]string{"--api", "127.0.0.1:2", "--hidden", "--panel=light"}, getenv, nil)
+	var out bytes.Buffer
+	read := func(args ...string) (startOptions, error) { return parse(args, getenv, &out) }
+	o, err := read("--api", "127.0.0.1:2", "--hidden", "--panel=light")
 	if err != nil || o.data != "/env" || o.api != "127.0.0.1:2" || !o.hidden || o.panel != "light" || o.secretFile {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if o, err := parse(nil, func(string) string { return "" }, nil); err != nil || o.api != agentapi.DefaultAddress || o.data == "" {
 		t.Errorf("%+v, %v", o, err)
 	}
-	if o, err := parse([]string{"--http", "go"}, getenv, nil); err != nil || o.http == "" {
+	if o, err := read("--http", "go"); err != nil || o.http == "" {
 		t.Errorf("of before 0.1.0: %+v, %v", o, err)
 	}
 	for _, args := range [][]string{{"--nonsense"}, {"show"}, {"--panel", "pink"}, {"--data", ""}} {
-		if _, err := parse(args, getenv, nil); err == nil || errors.Is(err, flag.ErrHelp) {
+		if _, err := read(args...); err == nil || errors.Is(err, flag.ErrHelp) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
-	if _, err := parse([]string{"--nonsense"}, getenv, nil); err.Error() != "there is no option --nonsense" {
+	if _, err := read("--nonsense"); err.Error() != "there is no option --nonsense" {
 		t.Error(err)
 	}
-	var out bytes.Buffer
-	if _, err := parse([]string{"--help"}, getenv, &out); !errors.Is(err, flag.ErrHelp) {
+	if _, err := read("--help"); !errors.Is(err, flag.ErrHelp) {
 		t.Error(err)
 	}
 	for _, option := range []string{"--data", "--api", "--https", "--hidden", "--panel", "--secret-file", "--version", "PORCHLIGHT_DATA"} {

@@ -77,7 +77,7 @@ func TestPeersPort(t *testing.T) {
 		return []tls.Certificate{*c}
 	}
 	source := netip.MustParseAddrPort("[2001:db8::7]:4711")
-	request := appendPeerRequest(nil, source, source, []byte("hello"))
+	request := asks(source, source, "hello")
 	ask := func(config *tls.Config, request []byte) ([]byte, error) {
 		conn := tls.Client(dial(t, two.cfg.Address), config)
 		if err := conn.Handshake(); err != nil {
@@ -117,7 +117,7 @@ func TestPeersPort(t *testing.T) {
 		t.Errorf("a tunnel that is not here: %x, %v", got, err)
 	}
 	for name, request := range map[string][]byte{
-		"nothing to say":   appendPeerRequest(nil, source, source, nil),
+		"nothing to say":   asks(source, source, ""),
 		"more than 16 KiB": append(request[:headSize-2:headSize-2], 0xff, 0xff),
 	} {
 		if got, _ := ask(toTwo(), request); len(got) > 0 {
@@ -136,15 +136,15 @@ func TestPeersPort(t *testing.T) {
 
 func FuzzPeerRequest(f *testing.F) {
 	source := netip.MustParseAddrPort("192.0.2.1:443")
-	f.Add(appendPeerRequest(nil, source, source, []byte("hello")))
-	f.Add(appendPeerRequest(nil, netip.AddrPort{}, netip.MustParseAddrPort("[2001:db8::1]:1"), []byte{22}))
+	f.Add(asks(source, source, "hello"))
+	f.Add(asks(netip.AddrPort{}, netip.MustParseAddrPort("[2001:db8::1]:1"), "\x16"))
 	f.Add(make([]byte, headSize))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if len(raw) < headSize {
 			return
 		}
 		source, destination, n := parsePeerHead([headSize]byte(raw))
-		again := appendPeerRequest(nil, source, destination, make([]byte, n))
+		again := asks(source, destination, string(make([]byte, n)))
 		// The two ways to write an IPv4 address are the same address.
 		s, d, m := parsePeerHead([headSize]byte(again))
 		if s != source || d != destination || m != n {

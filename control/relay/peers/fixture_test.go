@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,11 @@ var peerSecret = bytes.Repeat([]byte("s"), 32)
 // always is of a secret that is never replaced.
 func always(secret []byte) Secrets {
 	return func() ([][]byte, error) { return [][]byte{secret}, nil }
+}
+
+// asks is what a node asks another one for a visitor with, who began so.
+func asks(source, destination netip.AddrPort, began string) []byte {
+	return appendPeerRequest(nil, source, destination, []byte(began))
 }
 
 // keysOf are a node's, made from a secret.

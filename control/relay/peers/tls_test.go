@@ -30,7 +30,7 @@ func TestAnOldCopyIsNoNode(t *testing.T) {
 	var r ring
 	r.set(newSecret, oldSecret)
 	three, refused := listening(t, Config{Secrets: r.secrets}, "three", declines)
-	old := programs.Got(newKeys(always(oldSecret), "one", time.Now))(t)
+	old := keysOf(t, "one", oldSecret)
 	config := old.client("three")
 	config.InsecureSkipVerify = true //nolint:gosec // a thief takes whom it finds
 	for _, during := range []bool{true, false} {
@@ -38,7 +38,7 @@ func TestAnOldCopyIsNoNode(t *testing.T) {
 			r.set(newSecret)
 		}
 		conn := tls.Client(dial(t, three.cfg.Address), config)
-		_, _ = conn.Write(appendPeerRequest(nil, netip.AddrPort{}, netip.AddrPort{}, []byte("hello")))
+		_, _ = conn.Write(asks(netip.AddrPort{}, netip.AddrPort{}, "hello"))
 		if got, _ := io.ReadAll(conn); len(got) > 0 != during {
 			t.Errorf("during the rotation %v: answered %x", during, got)
 		}
@@ -54,7 +54,7 @@ func TestNodesResume(t *testing.T) {
 	r.set(oldSecret)
 	two, _ := listening(t, Config{Secrets: r.secrets}, "two", declines)
 	one := programs.Got(newKeys(r.secrets, "one", time.Now))(t)
-	request := appendPeerRequest(nil, netip.AddrPort{}, netip.AddrPort{}, []byte("hello"))
+	request := asks(netip.AddrPort{}, netip.AddrPort{}, "hello")
 	for i, want := range []bool{false, true, false, true} {
 		if i == 2 {
 			r.set(newSecret)
