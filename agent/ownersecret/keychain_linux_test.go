@@ -23,7 +23,7 @@ import (
 )
 
 // busNamed is the variable that names the bus.
-const busNamed = busVariable
+const busNamed = "DBUS_SESSION_BUS_ADDRESS"
 
 // The keychain tests talk to a real gnome-keyring-daemon on a private bus. The
 // libraries keep one bus connection for a whole process, so each test runs this
