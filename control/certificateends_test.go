@@ -88,7 +88,7 @@ func testCertificatesThatEnd(t *testing.T, b *bench) {
 	programs.Must(t, b.Accounts.Remove(t.Context(), "cid@example.net"))
 	ok[controlapi.Enrolled](t)(two.Computers.Ensure(t.Context(), "bea@example.net", "bea")) // another agent
 	listed("ada eve")
-	if n := b.rows(keyCertificateEnds); n != 2 {
+	if n := b.rows("certificate-ends/"); n != 2 {
 		t.Errorf("%d keys of two computers", n)
 	}
 	for _, bad := range []time.Time{time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC), time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(0, 0), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC)} {
@@ -99,11 +99,11 @@ func testCertificatesThatEnd(t *testing.T, b *bench) {
 		ends(t, one, own["ada"], at(8).Add(time.Duration(i)*time.Second+time.Nanosecond))
 	}
 	for key, value := range b.stored() {
-		if strings.HasPrefix(key, keyCertificateEnds) && len(key)+len(value) > 100 {
+		if strings.HasPrefix(key, "certificate-ends/") && len(key)+len(value) > 100 {
 			t.Errorf("%s has %d bytes", key, len(key)+len(value))
 		}
 	}
-	if n := b.rows(keyCertificateEnds); n != 2 {
+	if n := b.rows("certificate-ends/"); n != 2 {
 		t.Errorf("%d keys after many reports", n)
 	}
 	b.clock.Add(400 * day)
@@ -160,7 +160,7 @@ func TestCertificatesAreReadByTheirKeys(t *testing.T) {
 		return nil
 	}}
 	p := ok[Page[EndingCertificate]](t)(b.Overview.Certificates(t.Context(), Query{Limit: 5}))
-	if len(p.Rows) != 5 || p.Next == "" || store.reads > 6 || !slices.Equal(scanned, []string{keyCertificateEnds}) {
+	if len(p.Rows) != 5 || p.Next == "" || store.reads > 6 || !slices.Equal(scanned, []string{"certificate-ends/"}) {
 		t.Errorf("%d rows, %d reads, scanned %v", len(p.Rows), store.reads, scanned)
 	}
 }

@@ -146,7 +146,7 @@ func TestChallengesAtAnotherServer(t *testing.T) {
 	at := func() []string { mu.Lock(); defer mu.Unlock(); return told["_acme-challenge.maya.localhost"] }
 	due := func() int {
 		return len(ok[[]string](t)(viewed(t.Context(), b.core, func(tx *txn) (keys []string, err error) {
-			for rest := range below(tx, keyChallengesDue) {
+			for rest := range below(tx, "challenge-due/") {
 				keys = append(keys, rest)
 			}
 			return keys, nil

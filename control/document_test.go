@@ -203,7 +203,7 @@ func TestDocumentsAreReadAgain(t *testing.T) {
 }
 
 // documents is how many are kept, and grantsOf how many grants a client is noted to have.
-func (b *bench) documents() int { b.t.Helper(); return b.rows(keyDocuments) }
+func (b *bench) documents() int { b.t.Helper(); return b.rows("client-document/") }
 
 func (b *bench) grantsOf(clientID string) int { b.t.Helper(); return b.rows(keyClientGrants(clientID)) }
 
@@ -394,7 +394,7 @@ func TestDisallowGoesOn(t *testing.T) {
 	tokens := c.granted(owner, "maya")
 	cut := func() {
 		t.Helper()
-		b.drop(keyHosts)
+		b.drop("client-hosts")
 		_, err := c.use(tokens.Refresh)
 		wantRefusal(t, err, controlapi.CodeInvalidClient)
 	}

@@ -110,7 +110,7 @@ func TestTheLoopWakes(t *testing.T) {
 // Weakness: a row of the index that cannot be read stood before every end, and none came.
 func TestTheLoopPassesAnOddRow(t *testing.T) {
 	whereEndsLoop(t, func(t *testing.T, l *looping) {
-		l.keep(keyEnds+"!", struct{}{})
+		l.keep("ends/!", struct{}{})
 		l.run()
 		l.pass(time.Hour)
 		l.want("at the end", "app2")

@@ -286,7 +286,7 @@ func (s *scanned) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error
 // told here.
 func TestEndedCredentialsAreTold(t *testing.T) {
 	t.Parallel()
-	store := &scanned{prefix: keyEndedCredentials}
+	store := &scanned{prefix: "ended-credential/"}
 	ended := make(chan string, 8)
 	one, _, calm := twoNodes(t, nil, func(c *Config) {
 		store.Store, c.Store = c.Store, store

@@ -214,7 +214,7 @@ func testIndexes(t *testing.T, b *bench) {
 	for key := range b.stored() {
 		if rest, is := strings.CutPrefix(key, keyAccountsBelow("example")+"before./"); is {
 			below = append(below, rest)
-		} else if rest, is := strings.CutPrefix(key, keyAccountDomains+"before.example/"); is {
+		} else if rest, is := strings.CutPrefix(key, "account-domain/before.example/"); is {
 			keys = append(keys, rest)
 		} else if rest, is := strings.CutPrefix(key, keyAccountEmail("")); is {
 			want = append(want, rest)

@@ -71,7 +71,7 @@ func TestUsage(t *testing.T) {
 	}
 	b.clock.Add(7 * 24 * time.Hour)
 	for key := range b.stored() {
-		if key == keyUsages(id)+"2026-11-16/alone" || key == keyUsageSums+"2026-11-16/alone" {
+		if key == keyUsages(id)+"2026-11-16/alone" || key == "usage-sum/2026-11-16/alone" {
 			t.Errorf("%s is kept for longer", key)
 		}
 	}
@@ -169,7 +169,7 @@ func TestAdminTokens(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	b.clock.Add(23*time.Hour + 45*time.Minute) // its row is there for a while more
 	wantRefusal(t, use(longSecret, ScopeRead), controlapi.CodeUnauthorized)
-	if _, there := b.stored()[keyAdminTokens+long.ID]; !there {
+	if _, there := b.stored()["admin-token/"+long.ID]; !there {
 		t.Error("the row of a token that ended is gone: the test sees nothing")
 	}
 	if list := ok[[]AdminToken](t)(b.AdminTokens.List(ctx)); len(list) != 0 {
