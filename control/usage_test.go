@@ -13,8 +13,8 @@ import (
 	"porchlight/test/programs"
 )
 
-// adminToken is what a token of the admin API begins with.
-const adminToken = "pla_"
+// tokenBegin is what a token of the admin API begins with.
+const tokenBegin = "pla_"
 
 // What is carried is counted by computer and day, over nodes and restarts, and goes after 90
 // days; of a computer that is gone nothing is kept, and what a store that is away could not
@@ -147,8 +147,8 @@ func TestAdminTokens(t *testing.T) {
 	}
 	wantRefusal(t, use(readSecret, ScopeSuspend), controlapi.CodeForbidden)
 	wantRefusal(t, use(readSecret, "operator"), controlapi.CodeForbidden)
-	swapped := adminToken + reader.ID + secret[len(adminToken)+len(token.ID):]
-	for _, wrong := range []string{"", adminToken, secret[:len(secret)-1], secret + "x", swapped, secret[len(adminToken):], adminToken + "../" + secret[len(adminToken):], secret[:len(secret)-1] + "\x00"} {
+	swapped := tokenBegin + reader.ID + secret[len(tokenBegin)+len(token.ID):]
+	for _, wrong := range []string{"", tokenBegin, secret[:len(secret)-1], secret + "x", swapped, secret[len(tokenBegin):], tokenBegin + "../" + secret[len(tokenBegin):], secret[:len(secret)-1] + "\x00"} {
 		wantRefusal(t, use(wrong, ScopeRead), controlapi.CodeUnauthorized)
 	}
 	for key, value := range b.stored() {
