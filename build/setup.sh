@@ -56,7 +56,7 @@ case $want in test | panels | screenshots | apps)
 		nginx libnginx-mod-stream nghttp2-client apache2-bin openssh-client openssh-server rsync prometheus minisign shellcheck"
 	;;
 esac
-[ "$want" != panels ] || packages="$packages lxqt-panel mate-panel mate-indicator-applet ayatana-indicator-application gnome-shell gnome-shell-extension-appindicator dconf-service sway waybar orca speech-dispatcher"
+[ "$want" != panels ] || packages="$packages lxqt-panel mate-panel mate-indicator-applet ayatana-indicator-application gnome-shell gnome-shell-extension-appindicator dconf-service sway waybar wl-clipboard orca speech-dispatcher"
 if [ "$want" = apps ]; then
 	# Servers without the packages that would start them as services, where there are such.
 	packages="$packages

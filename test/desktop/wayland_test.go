@@ -80,13 +80,15 @@ func TestPanelOnWayland(t *testing.T) {
 	s.shot("approve")
 	s.mouse(image.Pt(300, 164), "1")
 	p.is("notes", "live")
+	p.trayClick("Notes > Copy link") // with no window of ours in front
+	s.pastes(p.address("notes"))
 	if said := s.running["waybar"].Stderr(); strings.Contains(said, "LIBDBUSMENU-GTK") {
 		t.Errorf("the panel does not draw all of the menu:\n%s", said)
 	}
 }
 
 // On Wayland a window may come to the front only for whom the desktop gave a token: a second start
-// hands on its own.
+// hands on its own. What is in front copies without help.
 func TestFocusOnWayland(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("PORCHLIGHT_PANELS") == "" {
@@ -96,6 +98,17 @@ func TestFocusOnWayland(t *testing.T) {
 	s.startSway()
 	p := s.launch()
 	s.focused("Porchlight") // without a tray it opens by itself
+	var spot image.Point
+	s.eventually("the window shows a command", func() error {
+		var ok bool
+		if spot, ok = find(s.screen(), sunken, image.Rect(290, 300, 1100, 700), 300, 4); !ok {
+			return errors.New("nothing to copy is there")
+		}
+		return nil
+	})
+	s.mouse(spot, "1")
+	s.keys("Tab", "Return") // from the command to its Copy
+	s.pastes("porchlight publish notes --label Notes --port 3000 --api " + p.api)
 	helper := filepath.Join(s.dir, "focused")
 	if out, err := exec.Command("sh", "-c", `gcc -o "$0" testdata/focused.c $(pkg-config --cflags --libs gtk+-3.0)`, helper).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -108,6 +121,18 @@ func TestFocusOnWayland(t *testing.T) {
 	p.again()
 	s.focused("Porchlight")
 	s.shot("focused")
+}
+
+// pastes waits until a text is on the compositor's clipboard.
+func (s *session) pastes(want string) {
+	s.t.Helper()
+	s.eventually("the clipboard has "+want, func() error {
+		got, err := s.tool("wl-paste", "--no-newline")
+		if err == nil && got != want {
+			err = fmt.Errorf("it has %q", got)
+		}
+		return err
+	})
 }
 
 // focused waits until the window of a title has the focus of the compositor.
