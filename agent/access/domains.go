@@ -36,18 +36,18 @@ func (a *Access) TakesTokens(own string) bool {
 // endLostDomains ends the sessions made at own domains that are not those of their apps any
 // more, or were not for a while of which this computer heard nothing.
 func (a *Access) endLostDomains(before, after *state) (closed int) {
-	over := func(name, appID string) bool {
+	gone := func(name, appID string) bool {
 		return name != "" && (!after.holds(name, appID) || !after.domains[name].Held.Equal(before.domains[name].Held))
 	}
 	lost := false
 	for name, d := range before.domains {
-		lost = lost || d.State != controlapi.DomainWaiting && over(name, d.AppID)
+		lost = lost || d.State != controlapi.DomainWaiting && gone(name, d.AppID)
 	}
 	if !lost {
 		return 0
 	}
-	closed = a.endSessions(func(s store.Session) bool { return over(s.Own, s.AppID) })
-	return closed + a.live.close(func(c *Open) bool { return over(c.id.Own, c.app) })
+	closed = a.endSessions(func(s store.Session) bool { return gone(s.Own, s.AppID) })
+	return closed + a.live.close(func(c *Open) bool { return gone(c.id.Own, c.app) })
 }
 
 // holds says whether a name is an own domain of an app that visitors are brought to, and

@@ -99,10 +99,10 @@ func (l *live) enter(o *Open) {
 	}
 }
 
-// Leave takes the entry out, any number of times. unheard is true when its Ender was
+// Leave takes the entry out, any number of times. reusable is true when its Ender was
 // not told and never will be: only then may the entry, or its Ender, be
 // used for something else.
-func (o *Open) Leave() (unheard bool) {
+func (o *Open) Leave() (reusable bool) {
 	l := o.live
 	l.mu.Lock()
 	_, left := l.all[o]
@@ -110,12 +110,12 @@ func (o *Open) Leave() (unheard bool) {
 	if left && !o.rests {
 		l.open--
 	}
-	unheard = !o.closed
+	reusable = !o.closed
 	l.mu.Unlock()
 	if left && !o.rests {
 		l.wake.Raise()
 	}
-	return unheard
+	return reusable
 }
 
 // counts says whether it is somebody's visit that is open.

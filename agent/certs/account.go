@@ -37,8 +37,8 @@ func AccountURL(dir, directory string) string {
 		if json.Unmarshal(raw, &account) != nil {
 			continue
 		}
-		if at, err := url.Parse(account.Location); err == nil && at.Scheme == "https" && at.Host == authority.Host {
-			return at.String()
+		if location, err := url.Parse(account.Location); err == nil && location.Scheme == "https" && location.Host == authority.Host {
+			return location.String()
 		}
 	}
 	return ""

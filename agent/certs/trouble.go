@@ -99,13 +99,13 @@ func (a *ACME) restOf(name string) time.Duration {
 // at the handshake, and counts such failures.
 func (a *ACME) forget(wanted []string) {
 	common := wildcardName(a.offeredRoot())
-	over := func(name string) bool {
+	unwanted := func(name string) bool {
 		return name != common && (!slices.Contains(wanted, name) && !a.cfg.Allowed(name) || a.spared(name))
 	}
 	var gone []certmagic.SubjectIssuer
 	a.mu.Lock()
 	for name := range a.managed {
-		if over(name) {
+		if unwanted(name) {
 			delete(a.managed, name)
 			delete(a.unrenewed, name)
 			if a.common(name) == nil {
@@ -114,7 +114,7 @@ func (a *ACME) forget(wanted []string) {
 			gone = append(gone, certmagic.SubjectIssuer{Subject: name})
 		}
 	}
-	maps.DeleteFunc(a.refused, func(name string, _ refusal) bool { return over(name) })
+	maps.DeleteFunc(a.refused, func(name string, _ refusal) bool { return unwanted(name) })
 	a.mu.Unlock()
 	a.cache.RemoveManaged(gone)
 }

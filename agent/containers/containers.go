@@ -51,7 +51,7 @@ type Containers struct {
 	last    look       // guarded by looking
 
 	asking map[string]claim  // by name; of Run alone
-	told   map[string]string // what the log said of a container last, by its id; of Run alone
+	logged map[string]string // what the log said of a container last, by its id; of Run alone
 }
 
 // seen is what runs by one answer of an engine. It is never changed.
@@ -74,7 +74,7 @@ type look struct {
 // New starts nothing.
 func New(cfg Config) *Containers {
 	cfg.Every = cmp.Or(cfg.Every, lookEvery)
-	return &Containers{cfg: cfg, asking: map[string]claim{}, told: map[string]string{}}
+	return &Containers{cfg: cfg, asking: map[string]claim{}, logged: map[string]string{}}
 }
 
 // look asks the engine. Who waited for another's look that began later takes that.

@@ -37,14 +37,14 @@ func (c *Containers) Run(ctx context.Context) error {
 
 // round looks once. An engine that does not answer says nothing of its containers: none is
 // gone for that.
-func (c *Containers) round(ctx context.Context, at string) {
-	now, err := c.look(ctx, at)
+func (c *Containers) round(ctx context.Context, socket string) {
+	now, err := c.look(ctx, socket)
 	if err != nil {
-		c.say(at, err.Error(), "the container engine cannot be asked", "socket", at)
+		c.say(socket, err.Error(), "the container engine cannot be asked", "socket", socket)
 		return
 	}
-	delete(c.told, at)
-	wanted, running := map[string]claim{}, map[string]bool{at: true}
+	delete(c.logged, socket)
+	wanted, running := map[string]claim{}, map[string]bool{socket: true}
 	for _, one := range now.all {
 		running[one.id] = true
 		asks, ok, why := one.claims(c.cfg.Host())
@@ -57,7 +57,7 @@ func (c *Containers) round(ctx context.Context, at string) {
 			wanted[asks.Name] = asks
 		}
 	}
-	maps.DeleteFunc(c.told, func(id, _ string) bool { return !running[id] })
+	maps.DeleteFunc(c.logged, func(id, _ string) bool { return !running[id] })
 	c.tell(ctx, wanted)
 }
 
@@ -114,8 +114,8 @@ func (c *Containers) isBack(asks claim) bool {
 
 // say logs what is wrong with a container, or with the engine, once.
 func (c *Containers) say(of, why, what string, with ...any) {
-	if c.told[of] != why {
-		c.told[of] = why
+	if c.logged[of] != why {
+		c.logged[of] = why
 		c.cfg.Log.Warn(what, append(with, "why", why)...)
 	}
 }

@@ -56,8 +56,8 @@ func checkHealth(ctx context.Context, name string, app agentapi.OwnerApp, ask As
 type Asker func(ctx context.Context, name string) (agentapi.AppHealth, error)
 
 func healthNext(name string, h agentapi.AppHealth) string {
-	if take := TakeOption(name, h.HealthOption); take != "" {
-		return take
+	if advice := TakeOption(name, h.HealthOption); advice != "" {
+		return advice
 	}
 	switch h.Health {
 	case agentapi.HealthUnknown:

@@ -30,9 +30,9 @@ func Lines(findings []Finding) string {
 // versions stay in it; mail addresses, users, the computer's address and its folders do
 // not. No finding holds a secret.
 func Report(version string, at time.Time, state agentapi.OwnerState, dir string, findings []Finding) string {
-	told := slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return f.Check == "CAA" }) // names an account
+	public := slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return f.Check == "CAA" }) // names an account
 	head := fmt.Sprintf("Porchlight %s, protocol %v, %s, %s/%s, %s\n\n", version, agentapi.Protocol, state.Mode, runtime.GOOS, runtime.GOARCH, at.UTC().Format("2006-01-02 15:04 MST"))
-	return head + hiding(state, dir)(Lines(told))
+	return head + hiding(state, dir)(Lines(public))
 }
 
 // hiding takes out of a text what says whose computer it is.

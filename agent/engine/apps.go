@@ -48,21 +48,21 @@ type AppsConfig struct {
 	AskAgain func() bool
 	// Listener says who listens where an app is, which may take a while; last is
 	// the process that was seen there before, 0 for none.
-	Listener func(at upstream.Target, last int) agentapi.Listener
+	Listener func(target upstream.Target, last int) agentapi.Listener
 	// ListenerUser says it quickly, without the program where that is not known
 	// already. socket is the number of the socket, another one for every other
 	// socket, and 0 where there is none to be had. When nil it is Listener, without
 	// numbers.
-	ListenerUser func(at upstream.Target) (l agentapi.Listener, socket uint64)
+	ListenerUser func(target upstream.Target) (l agentapi.Listener, socket uint64)
 	// Container says which container takes connections where an app is, and calls who listens
 	// by it: zero for none, nil where that is not known. fresh has its engine asked anew where
 	// it may be another than before. nil: no engine is asked.
-	Container func(at upstream.Target, l *agentapi.Listener, fresh bool) *agentapi.Container
+	Container func(target upstream.Target, l *agentapi.Listener, fresh bool) *agentapi.Container
 	// Answers connects, to see whether anybody takes connections; nil for nobody. It
 	// is asked of approved apps, where Listener names no user.
-	Answers func(at upstream.Target) bool
+	Answers func(target upstream.Target) bool
 	// Listens says quickly whether anybody listens; nil for always.
-	Listens func(at upstream.Target) bool
+	Listens func(target upstream.Target) bool
 	// Network are the ports that other computers can open as they are; nil for none.
 	Network func() map[int]bool
 	// Own says whether a user, by the system's own id, counts as the one the agent
@@ -149,7 +149,7 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.ListenerUser == nil {
-		cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) { return cfg.Listener(at, 0), 0 }
+		cfg.ListenerUser = func(target upstream.Target) (agentapi.Listener, uint64) { return cfg.Listener(target, 0), 0 }
 	}
 	kept, err := cfg.Store.Apps()
 	if err != nil {

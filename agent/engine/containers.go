@@ -43,11 +43,11 @@ func takenFrom(was, by *agentapi.Container) bool { return by != nil && otherCont
 func (app App) contained() bool { return app.kept != nil && approvedOf(app.kept).Container != nil }
 
 // nameContainer says in e which container is at the place where somebody was found.
-func (a *Apps) nameContainer(e *event, at upstream.Target) {
-	if a.cfg.Container == nil || at.Socket != "" {
+func (a *Apps) nameContainer(e *event, target upstream.Target) {
+	if a.cfg.Container == nil || target.Socket != "" {
 		return
 	}
-	e.Behind = a.cfg.Container(at, &e.Listener, e.Contained)
+	e.Behind = a.cfg.Container(target, &e.Listener, e.Contained)
 }
 
 // Holder is the container that a name was approved for, nil for none, and its port. waits is

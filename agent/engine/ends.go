@@ -49,7 +49,7 @@ func endsOf(was *store.Ends, e event) *store.Ends {
 }
 
 // over says whether the end of an approval has come.
-func over(app *store.App, e event) bool {
+func hasEnded(app *store.App, e event) bool {
 	return app.Ends != nil && (!e.At.Before(app.Ends.At) || e.Passed >= app.Ends.Passed)
 }
 
@@ -91,7 +91,7 @@ func (a *Apps) EndDue(ctx context.Context) (next time.Duration) {
 	for name, row := range a.rows {
 		switch {
 		case row.App == nil || row.App.Ends == nil:
-		case over(row.App, e):
+		case hasEnded(row.App, e):
 			due = append(due, name)
 		default:
 			next = min(next, keepEvery, row.App.Ends.At.Sub(e.At), row.App.Ends.Passed-e.Passed)

@@ -20,13 +20,13 @@ import (
 // again by the time it returns. Where nobody listens any more, the answer is no and
 // nothing else changes: a program could take a connection and stop listening at once,
 // and nobody can say any more whose it was.
-func (a *Apps) Welcomes(name string, at upstream.Target, peer agentapi.Listener) bool {
+func (a *Apps) Welcomes(name string, target upstream.Target, peer agentapi.Listener) bool {
 	app, ok := a.Lookup(name)
 	if !ok || app.Status != agentapi.StatusLive {
 		return false
 	}
-	e := event{Kind: onFound, Port: at.Port, Own: a.cfg.Own, Contained: app.contained()}
-	socket := a.glance(&e, []upstream.Target{at}, true)
+	e := event{Kind: onFound, Port: target.Port, Own: a.cfg.Own, Contained: app.contained()}
+	socket := a.glance(&e, []upstream.Target{target}, true)
 	stranger := otherUser(app.kept, e)
 	if !stranger && peer.UserID != "" && peer.UserID != e.Listener.UserID {
 		e.Listener = peer
@@ -36,9 +36,9 @@ func (a *Apps) Welcomes(name string, at upstream.Target, peer agentapi.Listener)
 		a.noteListener(context.Background(), name, e)
 	}
 	if app.kept.ApprovedFor == nil || socket != 0 {
-		a.lookLater(look{name: name, port: at.Port, socket: socket})
+		a.lookLater(look{name: name, port: target.Port, socket: socket})
 	}
-	unsure := e.Contained && e.Behind == nil && at.Socket == "" // its engine does not answer, or is not asked any more
+	unsure := e.Contained && e.Behind == nil && target.Socket == "" // its engine does not answer, or is not asked any more
 	return e.Listening && !stranger && !unsure
 }
 
@@ -212,12 +212,12 @@ func (a *Apps) lookAt(e *event, places []upstream.Target, connect bool, who func
 
 // lookTwice looks again before a listener counts as one that cannot be seen: a
 // program that starts between asking who listens and connecting was just missed.
-func (a *Apps) lookTwice(at upstream.Target, connect bool, who func(upstream.Target) agentapi.Listener) (l agentapi.Listener, listening bool) {
+func (a *Apps) lookTwice(target upstream.Target, connect bool, who func(upstream.Target) agentapi.Listener) (l agentapi.Listener, listening bool) {
 	for range 2 {
-		if l = who(at); l.UserID != "" {
+		if l = who(target); l.UserID != "" {
 			return l, true
 		}
-		if !connect || a.cfg.Answers == nil || !a.cfg.Answers(at) {
+		if !connect || a.cfg.Answers == nil || !a.cfg.Answers(target) {
 			return l, false
 		}
 	}

@@ -168,7 +168,7 @@ func next(now stored, e event) (outcome, error) {
 	case onKey:
 		return showed(now, e), nil
 	}
-	if e.Kind == onEnd && !over(now.App, e) {
+	if e.Kind == onEnd && !hasEnded(now.App, e) {
 		return same, nil
 	}
 	if !approved(now.App) {

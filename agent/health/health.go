@@ -66,12 +66,12 @@ type Config struct {
 	// Welcomes, ShowedKey and Elsewhere are the engine's: who may be asked in an app's
 	// place, and whether one that nobody listens for is found elsewhere, where Find says
 	// by the time it returns.
-	Welcomes  func(name string, at upstream.Target, peer agentapi.Listener) bool
+	Welcomes  func(name string, target upstream.Target, peer agentapi.Listener) bool
 	ShowedKey func(ctx context.Context, name, key string) bool
 	Elsewhere func(ctx context.Context, name string, dead upstream.Target) bool
 	// Socket is the number of the socket that listens where an app is, another one after
 	// it was started again; 0 where there is none to be had.
-	Socket func(at upstream.Target) uint64
+	Socket func(target upstream.Target) uint64
 	// On says whether apps may be asked.
 	On func() bool
 	// Changes is raised when the health of an app changed; nil when nobody follows.

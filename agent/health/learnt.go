@@ -13,7 +13,7 @@ import (
 type learnt struct {
 	unaware bool // it does not know its public address
 	vain    bool // nor does it now that it is told
-	told    bool // it is told because that was suggested
+	advised bool // it is told because that was suggested
 	local   bool // it is called otherwise than visitors call it
 	kinds   map[agentapi.Compared]compared
 }
@@ -30,7 +30,7 @@ type compared struct {
 // evidence is looked at again after one that was suggested was taken.
 func (l *learnt) options(app asked, v verdict) {
 	suggested := v.option[optionPublicAddress] != nil
-	l.told = app.toldAddress() && (l.told || suggested)
+	l.advised = app.toldAddress() && (l.advised || suggested)
 	l.unaware, l.vain = l.unaware && !app.toldAddress(), l.vain && app.toldAddress()
 	local := app.Options.LocalhostHost || app.Options.HostHeader != ""
 	if local == l.local {
@@ -75,7 +75,7 @@ func (l *learnt) added(v verdict) verdict {
 		return v
 	}
 	said := words.Sentence{}
-	if l.told && (l.vain || v.vain) {
+	if l.advised && (l.vain || v.vain) {
 		said = words.Of("It answers, and telling it its address did not help: it has to be told that it begins with https:// in its own settings.")
 	}
 	for _, kind := range []agentapi.Compared{agentapi.ComparedForm, agentapi.ComparedWebSocket, agentapi.ComparedCall} {

@@ -25,7 +25,7 @@ func (h *Health) Failed(id string, why upstream.Failure, down bool) {
 	h.mu.Lock()
 	e := h.entryOf(id)
 	h.await(e, true)
-	told := e.shown()
+	before := e.shown()
 	news := e.last == nil || e.last.Text != v.detail
 	e.last, e.well = &agentapi.AppError{At: v.at.UTC(), Text: v.detail, Words: v.said}, time.Time{}
 	if onePage := v.state == agentapi.HealthSilent || v.state == agentapi.HealthWrong; onePage && !down && h.cfg.On() {
@@ -36,7 +36,7 @@ func (h *Health) Failed(id string, why upstream.Failure, down bool) {
 	}
 	now := e.shown()
 	h.mu.Unlock()
-	if news || told.state != now.state || told.detail != now.detail {
+	if news || before.state != now.state || before.detail != now.detail {
 		h.cfg.Changes.Raise()
 	}
 }

@@ -34,8 +34,8 @@ const (
 // result of a probe.
 type result struct {
 	verdict
-	told bool // whether the verdict says anything
-	sent bool // whether the app may have got something of it
+	conclusive bool // whether the verdict says anything
+	sent       bool // whether the app may have got something of it
 }
 
 // prober asks one app once.
@@ -53,18 +53,18 @@ type prober struct {
 func (h *Health) probe(ctx context.Context, app asked, checks upstream.Checks) result {
 	if app.TCP { // what it would make of HTTP, or of a connection, nobody knows
 		if h.cfg.Socket(app.Target()) == 0 {
-			return result{verdict: nothing(app), told: true}
+			return result{verdict: nothing(app), conclusive: true}
 		}
-		return result{verdict: answers(app, 0), told: true}
+		return result{verdict: answers(app, 0), conclusive: true}
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.askFor)
 	defer cancel()
 	p := &prober{app: app, checks: checks, bodyFor: h.bodyFor}
-	v, told := p.judge(ctx)
-	return result{verdict: v, told: told, sent: p.sent}
+	v, conclusive := p.judge(ctx)
+	return result{verdict: v, conclusive: conclusive, sent: p.sent}
 }
 
-func (p *prober) judge(ctx context.Context) (v verdict, told bool) {
+func (p *prober) judge(ctx context.Context) (v verdict, conclusive bool) {
 	got, err := p.first(ctx, p.host())
 	switch {
 	case errors.Is(err, upstream.ErrStranger):

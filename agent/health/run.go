@@ -82,7 +82,7 @@ func (h *Health) ask(ctx context.Context, id string) {
 			h.Changed(id)
 		}
 		now, still := h.find(id)
-		ok = still && now.same(app) && r.told && ctx.Err() == nil
+		ok = still && now.same(app) && r.conclusive && ctx.Err() == nil
 	}
 	socket := uint64(0)
 	if ok {
@@ -108,7 +108,7 @@ func (h *Health) checks(ctx context.Context, app asked) (c upstream.Checks) {
 
 // conclude notes what a probe found; it is false where nothing changed that anybody
 // is told.
-func (h *Health) conclude(id string, app asked, socket uint64, r result, told bool) bool {
+func (h *Health) conclude(id string, app asked, socket uint64, r result, conclusive bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.apps[id]
@@ -119,7 +119,7 @@ func (h *Health) conclude(id string, app asked, socket uint64, r result, told bo
 	if r.sent {
 		e.asked = h.cfg.Now()
 	}
-	if told {
+	if conclusive {
 		if socket != e.socket && e.about.ID != "" {
 			e.learnt.kinds, e.learnt.vain = nil, false // another program, or one with other settings
 		}
@@ -138,5 +138,5 @@ func (h *Health) conclude(id string, app asked, socket uint64, r result, told bo
 	if e.due.IsZero() {
 		e.end()
 	}
-	return told
+	return conclusive
 }

@@ -54,7 +54,7 @@ type App struct {
 	mu     sync.Mutex // protects what follows, and is held to get a token
 	server *server    // nil before it was asked for
 	access string
-	over   time.Time // when access is worth nothing
+	expiry time.Time // when access is worth nothing
 }
 
 // Host reads the address of an app as people write it: NAME.HOST, with a port unless it is

@@ -66,7 +66,7 @@ func (a *App) SignOut(ctx context.Context) error {
 func (a *App) token(ctx context.Context, not string) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.access != "" && a.access != not && time.Until(a.over) > nearlyOver {
+	if a.access != "" && a.access != not && time.Until(a.expiry) > nearlyOver {
 		return a.access, nil
 	}
 	used := ""
@@ -131,7 +131,7 @@ func (s *server) own(kept string) (token string, is bool) {
 
 // took keeps what came with an access token, from a.server. a.mu is held.
 func (a *App) took(ctx context.Context, token *oauth2.Token) error {
-	a.access, a.over = token.AccessToken, token.Expiry
+	a.access, a.expiry = token.AccessToken, token.Expiry
 	ctx = context.WithoutCancel(ctx) // the one before is used up
 	var err error
 	for i, store := range a.cfg.Keep {

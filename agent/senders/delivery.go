@@ -129,7 +129,7 @@ const (
 type count struct {
 	kept, underWay int  // guarded by ledger.mu
 	during         int  // kept since a sweep began; guarded by ledger.mu
-	told           bool // the owner was told that it is full; guarded by ledger.mu
+	warned         bool // the owner was told that it is full; guarded by ledger.mu
 
 	sweeping sync.Mutex // held while the disk forgets what is over
 	swept    time.Time  // last, because it was full; guarded by sweeping
@@ -201,8 +201,8 @@ func (l *ledger) hasRoom(now time.Time, sender store.Sender) bool {
 	c.sweeping.Unlock()
 	l.mu.Lock()
 	full = c.kept+c.underWay > MostKept
-	tell := full && !c.told
-	c.told = full
+	tell := full && !c.warned
+	c.warned = full
 	l.mu.Unlock()
 	if tell {
 		l.s.tellFull(sender)

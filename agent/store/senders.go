@@ -111,12 +111,12 @@ func (s *Store) ForgetDeliveries(senderID string, now time.Time) (left int, err 
 	return left, nil
 }
 
-func forgetDeliveries(tx *boltfile.Tx, senderID string, over func(until time.Time) bool) (left int, err error) {
+func forgetDeliveries(tx *boltfile.Tx, senderID string, expired func(until time.Time) bool) (left int, err error) {
 	b := tx.Bucket(deliveriesBucket)
 	var gone [][]byte
 	c := b.Cursor()
 	for k, raw := c.Seek([]byte(senderID)); bytes.HasPrefix(k, []byte(senderID)); k, raw = c.Next() {
-		if over(deliveredUntil(raw)) {
+		if expired(deliveredUntil(raw)) {
 			gone = append(gone, bytes.Clone(k))
 		} else {
 			left++

@@ -119,11 +119,11 @@ func (s *Store) DeleteSession(key SessionKey) error {
 
 // DeleteSessions ends every session for which over is true, and returns their keys. It
 // writes nothing when there is none.
-func (s *Store) DeleteSessions(over func(Session) bool) (deleted []SessionKey, err error) {
+func (s *Store) DeleteSessions(ended func(Session) bool) (deleted []SessionKey, err error) {
 	collect := func(tx *boltfile.Tx) error {
 		deleted = nil
 		return eachSession(tx.Bucket(sessionsBucket), "", func(k SessionKey, sess Session) error {
-			if over(sess) {
+			if ended(sess) {
 				deleted = append(deleted, k)
 			}
 			return nil

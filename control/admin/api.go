@@ -96,12 +96,12 @@ func (a *Admin) refusalTo(rt route, err error) *controlapi.Error {
 			refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: "Something went wrong here. The log of the service says what."}
 		}
 	}
-	told := *refusal
-	told.HTTPStatus = cmp.Or(told.HTTPStatus, map[string]int{
+	answer := *refusal
+	answer.HTTPStatus = cmp.Or(answer.HTTPStatus, map[string]int{
 		controlapi.CodeUnauthorized: http.StatusUnauthorized, controlapi.CodeForbidden: http.StatusForbidden, controlapi.CodeNotFound: http.StatusNotFound,
 		controlapi.CodeInternal: http.StatusInternalServerError, controlapi.CodeUnavailable: http.StatusServiceUnavailable,
-	}[told.Code], http.StatusBadRequest)
-	return &told
+	}[answer.Code], http.StatusBadRequest)
+	return &answer
 }
 
 func answerRefusal(w http.ResponseWriter, refusal *controlapi.Error) {

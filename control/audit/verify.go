@@ -95,8 +95,8 @@ func (l *Log) Verify(ctx context.Context, heads []Head) (Report, error) {
 // chain is one node's on the way.
 type chain struct {
 	Chain
-	prev string            // Hash of the row before
-	at   map[uint64]string // what heads, and the end as stored, say of rows, by their number
+	prev   string            // Hash of the row before
+	hashes map[uint64]string // what heads, and the end as stored, say of rows, by their number
 }
 
 // verifier is Verify on its way.
@@ -113,7 +113,7 @@ type verifier struct {
 func Verify(ctx context.Context, store kv.Store, heads []Head) (Report, error) {
 	v := &verifier{Report{Chains: []Chain{}, Problems: []string{}, Heads: len(heads)}, heads, map[string]*chain{}}
 	for _, h := range heads {
-		v.told(h)
+		v.head(h)
 	}
 	// Rows are written meanwhile: those up to here have to be there, and none behind the end of afterwards.
 	if err := each(ctx, store, keyEnds, v.mustReach); err != nil {
@@ -144,22 +144,22 @@ func (v *verifier) problem(format string, args ...any) {
 
 func (v *verifier) chain(node string) *chain {
 	if v.chains[node] == nil {
-		v.chains[node] = &chain{Chain: Chain{Node: node}, at: map[uint64]string{}}
+		v.chains[node] = &chain{Chain: Chain{Node: node}, hashes: map[uint64]string{}}
 	}
 	return v.chains[node]
 }
 
 // told takes a head that was told outside of the store.
-func (v *verifier) told(h Head) {
+func (v *verifier) head(h Head) {
 	if !h.good() {
 		v.problem("%s: the signature of the head of row %d is not good", h.Node, h.Seq)
 		return
 	}
 	c := v.chain(h.Node)
-	if was, known := c.at[h.Seq]; known && was != h.Hash {
+	if was, known := c.hashes[h.Seq]; known && was != h.Hash {
 		v.problem("%s: two heads of row %d differ", h.Node, h.Seq)
 	}
-	c.at[h.Seq] = h.Hash
+	c.hashes[h.Seq] = h.Hash
 	if h.Seq > c.Proven || h.Seq == c.Proven && h.At.After(c.ProvenAt) {
 		c.Proven, c.ProvenAt = h.Seq, h.At
 	}
@@ -169,8 +169,8 @@ func (v *verifier) told(h Head) {
 func (v *verifier) mustReach(key string, value []byte) error {
 	end, err := kv.ParseJSON[Head](value)
 	c := v.chain(key[len(keyEnds):])
-	if _, told := c.at[end.Seq]; err == nil && !told {
-		c.at[end.Seq] = end.Hash
+	if _, known := c.hashes[end.Seq]; err == nil && !known {
+		c.hashes[end.Seq] = end.Hash
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (v *verifier) begins(it kv.Item) {
 		return
 	}
 	c := v.chain(h.Node)
-	if told, known := c.at[h.Seq]; known && told != h.Hash {
+	if hash, known := c.hashes[h.Seq]; known && hash != h.Hash {
 		v.problem("%s: the checkpoint at row %d is not what its head was told of", h.Node, h.Seq)
 	}
 	if h.Seq > c.Last {
@@ -210,7 +210,7 @@ func (v *verifier) row(key string, value []byte) error {
 	case row.Prev != c.prev:
 		v.problem("%s: row %d does not follow the one before: one of them was changed", node, row.Seq)
 	}
-	if told, known := c.at[row.Seq]; known && told != row.Hash {
+	if hash, known := c.hashes[row.Seq]; known && hash != row.Hash {
 		v.problem("%s: row %d is not the one that its head was told of: the chain was written anew", node, row.Seq)
 	}
 	if c.Rows++; c.Rows == 1 {
@@ -237,7 +237,7 @@ func (v *verifier) report() Report {
 		if c.prev != "" {
 			v.problem("%s: the row that says where it ends is missing", c.Node)
 		}
-		for seq := range c.at {
+		for seq := range c.hashes {
 			if seq > c.Last {
 				v.problem("%s: the rows after %d were cut off: a head was told of row %d", c.Node, c.Last, seq)
 			}

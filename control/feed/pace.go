@@ -136,8 +136,8 @@ func (p *Pace) note(now time.Time, hash, network string, visits, good, refused b
 	p.computers[hash] = c
 }
 
-// over has a credential that was good counted like any other from now on.
-func (p *Pace) over(now time.Time, hash, network string) {
+// distrust has a credential that was good counted like any other from now on.
+func (p *Pace) distrust(now time.Time, hash, network string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.computers, hash)
@@ -163,7 +163,7 @@ func (p *Pace) Ask(ctx context.Context, hash, network string, visits bool, ask f
 		// Who did not wait for the answer has had the store look all the same.
 		p.note(p.now(), hash, network, visits, err == nil, refused || err != nil && ctx.Err() != nil)
 	case refused:
-		p.over(p.now(), hash, network)
+		p.distrust(p.now(), hash, network)
 	}
 	return err
 }

@@ -41,8 +41,8 @@ var (
 // it already. tell and over are called by one goroutine at a time, and there is none
 // while nothing changes. When stop has returned neither is called any more; it is not for
 // them to call.
-func (f *Feed) Tell(credential string, client netip.Addr, has string, tell func(controlapi.Snapshot) error, over func(error)) (stop func()) {
-	t := &telling{feed: f, credential: credential, client: client, has: has, tell: tell, over: over}
+func (f *Feed) Tell(credential string, client netip.Addr, has string, tell func(controlapi.Snapshot) error, ended func(error)) (stop func()) {
+	t := &telling{feed: f, credential: credential, client: client, has: has, tell: tell, ended: ended}
 	f.mu.Lock()
 	t.ctx, t.end = context.WithCancelCause(f.step)
 	f.mu.Unlock()
@@ -58,7 +58,7 @@ type telling struct {
 	credential string
 	client     netip.Addr
 	tell       func(controlapi.Snapshot) error
-	over       func(error)
+	ended      func(error)
 
 	// ctx is over when this is: when it is stopped, gives way, or this node is not in step
 	// any more. The first reason counts.
@@ -66,7 +66,7 @@ type telling struct {
 
 	// Of who looks.
 	has   string
-	told  bool        // something
+	begun bool        // something was told
 	clock *time.Timer // wakes it; nil until that is needed
 
 	looks   sync.WaitGroup
@@ -120,21 +120,21 @@ func (t *telling) finish(why error) {
 		t.clock.Stop()
 	}
 	t.feed.remove(&t.watch)
-	if t.told {
+	if t.begun {
 		t.feed.Seen.Note(t.Computer, t.feed.cfg.Now())
 	}
-	if why == errEnding && !t.told {
+	if why == errEnding && !t.begun {
 		why = elsewhere()
 	}
 	if why != errStopped {
-		t.over(why)
+		t.ended(why)
 	}
 }
 
 // next reads the snapshot and tells it. A read that a network swallowed ends by nothing but
 // its time, and meanwhile the agent would take what it has for the newest.
 func (t *telling) next() (err error) {
-	first, within := !t.told, readFor
+	first, within := !t.begun, readFor
 	if first {
 		within = firstFor
 	}
@@ -173,7 +173,7 @@ func (t *telling) found(c Credential) {
 
 // begins has its credential looked up from now on.
 func (t *telling) begins(now time.Time) {
-	t.told = true
+	t.begun = true
 	t.feed.Seen.Note(t.Computer, now)
 	t.feed.mu.Lock()
 	defer t.feed.mu.Unlock()

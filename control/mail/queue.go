@@ -138,37 +138,37 @@ func (s *SMTP) expire(ctx context.Context) error {
 		queued
 		id, key string
 	}
-	due := func(tx kv.Tx, after string) (over []old, last string, err error) {
+	due := func(tx kv.Tx, after string) (late []old, last string, err error) {
 		items, err := tx.Scan(queuePrefix, after, expireAtOnce)
 		for _, it := range items {
 			id, due := dueBy(it.Key, now)
 			if !due {
-				return over, "", err
+				return late, "", err
 			}
 			m := old{id: id, key: it.Key}
 			if err := json.Unmarshal(it.Value, &m.queued); err != nil {
 				return nil, "", fmt.Errorf("decoding a mail: %w", err)
 			}
 			if m.expired(now) {
-				over = append(over, m)
+				late = append(late, m)
 			}
 		}
 		if len(items) == expireAtOnce {
 			last = items[expireAtOnce-1].Key
 		}
-		return over, last, err
+		return late, last, err
 	}
 	for after, more := "", true; more; {
-		var over []old
+		var late []old
 		var last string
 		// Looked at first without writing: mostly there is nothing to do.
-		err := s.store.View(ctx, func(tx kv.Tx) (err error) { over, last, err = due(tx, after); return err })
-		if err == nil && len(over) > 0 {
+		err := s.store.View(ctx, func(tx kv.Tx) (err error) { late, last, err = due(tx, after); return err })
+		if err == nil && len(late) > 0 {
 			err = s.store.Update(ctx, func(tx kv.Tx) (err error) {
-				if over, last, err = due(tx, after); err != nil {
+				if late, last, err = due(tx, after); err != nil {
 					return err
 				}
-				for _, m := range over {
+				for _, m := range late {
 					if err := errors.Join(tx.Delete(m.key), putFailure(tx, m.id, m.About, m.failure(now, reasonExpired, m.Code))); err != nil {
 						return err
 					}
@@ -179,7 +179,7 @@ func (s *SMTP) expire(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, m := range over {
+		for _, m := range late {
 			s.noteExpired(m.id, m.Tries)
 			s.gaveUp(ctx, m.About)
 		}

@@ -47,7 +47,7 @@ type Config struct {
 	// TLS is for both sides of every connection between nodes. It must require
 	// and verify the other side's certificate. It is asked every second: another one is
 	// for connections from then on, and those of before end where over has risen.
-	TLS func() (mutual *tls.Config, over int)
+	TLS func() (mutual *tls.Config, generation int)
 	// Heard is called with computers that another node changed. It must not
 	// block.
 	Heard func(computers []string)
@@ -71,13 +71,13 @@ type News struct {
 	secret string                        // of the client, known to this process alone
 	wake   chan struct{}                 // has room for one: there is something to tell
 
-	routes sync.Mutex                  // held while the server is told of other addresses
-	known  []string                    // those it was told, sorted; guarded by routes
-	wanted []string                    // those it should be told; guarded by routes
-	tls    *tls.Config                 // what it was told; guarded by routes
-	over   int                         // of the connections that there are; guarded by routes
-	closed bool                        // guarded by routes
-	reload func(*server.Options) error // tells it; nil before Listen
+	routes     sync.Mutex                  // held while the server is told of other addresses
+	known      []string                    // those it was told, sorted; guarded by routes
+	wanted     []string                    // those it should be told; guarded by routes
+	tls        *tls.Config                 // what it was told; guarded by routes
+	generation int                         // of the connections that there are; guarded by routes
+	closed     bool                        // guarded by routes
+	reload     func(*server.Options) error // tells it; nil before Listen
 
 	questions chan *nats.Msg // of other nodes, for tunnels
 
@@ -88,7 +88,7 @@ type News struct {
 	mu      sync.Mutex           // guards what follows
 	number  uint64               // of the last message of this node
 	pending map[string]bool      // computers to tell of
-	told    map[string]time.Time // computers told of a moment ago, and when
+	recent  map[string]time.Time // computers told of a moment ago, and when
 	others  map[string]*other    // by name
 	doubt   bool                 // something may have been missed
 }
@@ -109,7 +109,7 @@ func New(cfg Config) (*News, error) {
 	return &News{
 		cfg: cfg, log: cfg.Log, secret: rand.Text(), wake: make(chan struct{}, 1),
 		questions: make(chan *nats.Msg, questionsMost), held: map[string]held{}, open: map[string]chan *nats.Msg{},
-		pending: map[string]bool{}, told: map[string]time.Time{}, others: map[string]*other{}, doubt: true,
+		pending: map[string]bool{}, recent: map[string]time.Time{}, others: map[string]*other{}, doubt: true,
 	}, nil
 }
 
@@ -122,7 +122,7 @@ func verifiesBoth(of func() (*tls.Config, int)) bool {
 // called afterwards, also when it failed.
 func (n *News) Listen() (err error) {
 	n.routes.Lock()
-	n.tls, n.over = n.cfg.TLS()
+	n.tls, n.generation = n.cfg.TLS()
 	if err = n.startServer(); err == nil {
 		host, _, _ := net.SplitHostPort(n.cfg.Listen) // New has looked at it
 		n.cfg.Listen = net.JoinHostPort(host, strconv.Itoa(n.server.Load().ClusterAddr().Port))
@@ -164,7 +164,7 @@ func (n *News) InProcessConn() (net.Conn, error) { return n.server.Load().InProc
 // beginAnew ends every connection to other nodes, and listens at the same address: some
 // may be of a node that is none any more. What is missed meanwhile is read from the store.
 // routes is held.
-func (n *News) beginAnew(mutual *tls.Config, over int) error {
+func (n *News) beginAnew(mutual *tls.Config, generation int) error {
 	before := n.server.Load()
 	before.Shutdown()
 	before.WaitForShutdown()
@@ -172,7 +172,7 @@ func (n *News) beginAnew(mutual *tls.Config, over int) error {
 	if err := n.startServer(); err != nil {
 		return err
 	}
-	n.over = over
+	n.generation = generation
 	return nil
 }
 
@@ -244,13 +244,13 @@ func (n *News) Know(nodes []Node) {
 // route tells the server of the addresses wanted and of another TLS configuration, if it
 // does not know them; what fails is tried again at the next beat. routes is held.
 func (n *News) route() {
-	mutual, over := n.cfg.TLS()
+	mutual, generation := n.cfg.TLS()
 	if n.closed {
 		return
 	}
-	if over != n.over {
+	if generation != n.generation {
 		n.log.Info("the nodes are known by another secret: connections for news begin anew")
-		if err := n.beginAnew(mutual, over); err != nil {
+		if err := n.beginAnew(mutual, generation); err != nil {
 			n.log.Warn("listening for the news of other nodes failed", "err", err)
 			return
 		}

@@ -73,7 +73,7 @@ func (n *News) flush(now time.Time) (more time.Duration) {
 	defer n.mu.Unlock()
 	var due []string
 	for id := range n.pending {
-		if wait := tellAgain - now.Sub(n.told[id]); wait > 0 {
+		if wait := tellAgain - now.Sub(n.recent[id]); wait > 0 {
 			if more == 0 || wait < more {
 				more = wait
 			}
@@ -81,7 +81,7 @@ func (n *News) flush(now time.Time) (more time.Duration) {
 		}
 		due = append(due, id)
 		delete(n.pending, id)
-		n.told[id] = now
+		n.recent[id] = now
 	}
 	for some := range slices.Chunk(due, perMessage) {
 		n.number++
@@ -94,9 +94,9 @@ func (n *News) flush(now time.Time) (more time.Duration) {
 func (n *News) beat() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for id, at := range n.told {
+	for id, at := range n.recent {
 		if time.Since(at) > tellAgain {
-			delete(n.told, id)
+			delete(n.recent, id)
 		}
 	}
 	n.publish(message{Node: n.cfg.Node, Run: n.cfg.Run, Number: n.number})

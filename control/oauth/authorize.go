@@ -259,7 +259,7 @@ func (h *Handler) request(w http.ResponseWriter, r *http.Request) (a asking, ok 
 
 // problem goes back to the client with what is wrong with its request.
 func (h *Handler) problem(w http.ResponseWriter, r *http.Request, req Request) error {
-	h.told.tell("an authorization request was refused", req.ClientID, req.Problem, req.Why)
+	h.refusals.tell("an authorization request was refused", req.ClientID, req.Problem, req.Why)
 	return h.backWith(w, r, req, req.Problem, req.Why)
 }
 
@@ -277,7 +277,7 @@ func (h *Handler) refused(w http.ResponseWriter, r *http.Request, client string,
 	default:
 		return err
 	}
-	h.told.tell("an authorization request was refused", client, code, err.Error())
+	h.refusals.tell("an authorization request was refused", client, code, err.Error())
 	if !browser(r) {
 		writeJSON(w, http.StatusBadRequest, failure{code, err.Error()})
 		return nil

@@ -77,18 +77,18 @@ const AllApps = "*"
 // Handler of the endpoints. Its methods return errors that are not about OAuth,
 // or that only a person can be told, for the caller's error page.
 type Handler struct {
-	clients *control.Clients
-	grants  *control.Grants
-	people  *control.People
-	pages   Pages
-	issuer  func() string // as in Metadata
-	log     *slog.Logger
-	told    refusals
+	clients  *control.Clients
+	grants   *control.Grants
+	people   *control.People
+	pages    Pages
+	issuer   func() string // as in Metadata
+	log      *slog.Logger
+	refusals refusals
 }
 
 // New makes the handler; issuer is the auth URL, https://host[:port].
 func New(clients *control.Clients, grants *control.Grants, people *control.People, pages Pages, issuer func() string, log *slog.Logger) *Handler {
-	return &Handler{clients: clients, grants: grants, people: people, pages: pages, issuer: issuer, log: log, told: refusals{log: log, now: time.Now}}
+	return &Handler{clients: clients, grants: grants, people: people, pages: pages, issuer: issuer, log: log, refusals: refusals{log: log, now: time.Now}}
 }
 
 // readForm reads a posted form of ours, whose Content-Type and size are those of
@@ -186,11 +186,11 @@ type refusals struct {
 
 // tell logs a refusal of a client, whose id anybody may have made up.
 func (r *refusals) tell(what, client, code, why string) {
-	told := r.minute.Count(r.now())
-	if told <= refusalsPerMinute {
+	count := r.minute.Count(r.now())
+	if count <= refusalsPerMinute {
 		r.log.Info(what, "client", clientOf(client), "code", code, "why", why)
 	}
-	if told == refusalsPerMinute {
+	if count == refusalsPerMinute {
 		r.log.Warn("many OAuth requests are refused; further refusals of this minute are not logged")
 	}
 }

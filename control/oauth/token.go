@@ -265,7 +265,7 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, clie
 		return
 	}
 	if refusal.Code == controlapi.CodeUnavailable || refusal.Code == controlapi.CodeSuspended { // clients keep what they have
-		h.told.tell("a token request was put off", client, refusal.Code, refusal.Message)
+		h.refusals.tell("a token request was put off", client, refusal.Code, refusal.Message)
 		notNow(w, refusal)
 		return
 	}
@@ -277,7 +277,7 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, clie
 		w.Header().Set("WWW-Authenticate", `Basic realm="porchlight", charset="UTF-8"`)
 		status = http.StatusUnauthorized
 	}
-	h.told.tell("a token request was refused", client, refusal.Code, refusal.Message)
+	h.refusals.tell("a token request was refused", client, refusal.Code, refusal.Message)
 	writeJSON(w, status, failure{refusal.Code, refusal.Message})
 }
 

@@ -76,7 +76,7 @@ func (p *Provider) Finish(ctx context.Context, b Begun, query url.Values) (Claim
 	if err != nil {
 		return Claims{}, p.refusal("the code", err)
 	}
-	claims, err := p.told(ctx, f, b, token)
+	claims, err := p.claimsOf(ctx, f, b, token)
 	if err != nil {
 		return Claims{}, p.refusal("the token", err)
 	}
@@ -109,7 +109,7 @@ func (p *Provider) came(f *found, b Begun, query url.Values) error {
 
 // told checks the ID token (Core, section 3.1.3.7), and asks for the mail address where it
 // is not in there.
-func (p *Provider) told(ctx context.Context, f *found, b Begun, token *oauth2.Token) (Claims, error) {
+func (p *Provider) claimsOf(ctx context.Context, f *found, b Begun, token *oauth2.Token) (Claims, error) {
 	raw, _ := token.Extra("id_token").(string)
 	if err := p.signed(ctx, f, raw); err != nil {
 		return Claims{}, err

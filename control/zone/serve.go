@@ -97,14 +97,14 @@ func (s *Server) answerUDP(ctx context.Context, all *sync.WaitGroup) {
 			case s.waiting <- struct{}{}:
 				all.Go(func() {
 					defer func() { <-s.waiting }()
-					s.sendUDP(s.zone.told(ctx, q), from)
+					s.sendUDP(s.zone.packedReply(ctx, q), from)
 				})
 			default: // a resolver asks again
 			}
 			continue
 		}
 		if q != nil {
-			out = s.zone.told(ctx, q)
+			out = s.zone.packedReply(ctx, q)
 		}
 		s.sendUDP(out, from)
 	}

@@ -86,10 +86,10 @@ func New(cfg Config) *Zone {
 }
 
 // over is the way a question came.
-type over int
+type transport int
 
 const (
-	overUDP over = iota
+	overUDP transport = iota
 	overTCP
 )
 
@@ -97,12 +97,12 @@ const (
 type question struct {
 	msg  *dns.Msg
 	size int // bytes
-	way  over
+	way  transport
 }
 
 // read is the question of a packet from, or what it is answered by at once; neither for nothing
 // at all.
-func (z *Zone) read(packet []byte, from netip.Addr, way over) (q *question, out []byte) {
+func (z *Zone) read(packet []byte, from netip.Addr, way transport) (q *question, out []byte) {
 	msg := new(dns.Msg)
 	if err := msg.Unpack(packet); err != nil || msg.Response || len(packet) < 12 {
 		return nil, nil // not even a question: whoever sent it gains no answer to point at somebody
@@ -120,16 +120,16 @@ func (z *Zone) read(packet []byte, from netip.Addr, way over) (q *question, out 
 }
 
 // answer is what a packet from is answered by; nil for nothing at all.
-func (z *Zone) answer(ctx context.Context, packet []byte, from netip.Addr, way over) []byte {
+func (z *Zone) answer(ctx context.Context, packet []byte, from netip.Addr, way transport) []byte {
 	q, out := z.read(packet, from, way)
 	if q == nil {
 		return out
 	}
-	return z.told(ctx, q)
+	return z.packedReply(ctx, q)
 }
 
-// told answers a question; see waits.
-func (z *Zone) told(ctx context.Context, q *question) []byte {
+// packedReply answers a question as it goes out; see waits.
+func (z *Zone) packedReply(ctx context.Context, q *question) []byte {
 	a := z.reply(ctx, q.msg)
 	if q.way == overTCP {
 		a.Truncate(dns.MaxMsgSize)

@@ -298,7 +298,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, way := range []over{overUDP, overTCP} {
+		for _, way := range []transport{overUDP, overTCP} {
 			out := z.answer(t.Context(), raw, netip.AddrFrom4([4]byte{byte(len(raw)), 1, 2, 3}), way)
 			if out == nil {
 				continue

@@ -20,7 +20,7 @@ const (
 
 // news is what the note of a kind tells now, and what waits to be told.
 type news struct {
-	told    []agentapi.Notice // the last of them
+	shown   []agentapi.Notice // the last of them
 	waiting []agentapi.Notice
 	count   int       // of all told
 	waits   int       // of all waiting
@@ -46,7 +46,7 @@ func (a *Announcer) gather(n agentapi.Notice) {
 		a.news[newsOf(n)] = b
 	}
 	if n.Visitor != nil {
-		joins := a.now().Sub(b.since) <= gatherFor && slices.ContainsFunc(b.told, sameVisitor(n)) || slices.ContainsFunc(b.waiting, sameVisitor(n))
+		joins := a.now().Sub(b.since) <= gatherFor && slices.ContainsFunc(b.shown, sameVisitor(n)) || slices.ContainsFunc(b.waiting, sameVisitor(n))
 		if a.hasMet(n.Visitor.AccountID) && !joins {
 			return
 		}
@@ -81,7 +81,7 @@ func (a *Announcer) tellGathered(c *Changes, s agentapi.OwnerState) {
 	for _, b := range a.inOrder() {
 		switch stood := now.Sub(b.since); {
 		case stood >= time.Minute:
-			b.told, b.count, b.first, b.since = nil, 0, b.waiting[0].ID, now
+			b.shown, b.count, b.first, b.since = nil, 0, b.waiting[0].ID, now
 		case stood > gatherFor:
 			c.lookAgain(time.Minute - stood)
 			continue
@@ -89,13 +89,13 @@ func (a *Announcer) tellGathered(c *Changes, s agentapi.OwnerState) {
 			c.lookAgain(recount - now.Sub(b.last))
 			continue
 		}
-		stood := len(arrivals(b.told))
-		b.told = append(b.told, b.waiting...)
-		b.told = b.told[max(0, len(b.told)-maxGathered):]
+		stood := len(arrivals(b.shown))
+		b.shown = append(b.shown, b.waiting...)
+		b.shown = b.shown[max(0, len(b.shown)-maxGathered):]
 		b.count += b.waits
 		b.waiting, b.waits, b.last = nil, 0, now
 		n := a.newsNote(b, s)
-		n.InPlace = len(arrivals(b.told)) == stood // no more than who came goes on
+		n.InPlace = len(arrivals(b.shown)) == stood // no more than who came goes on
 		c.Show = append(c.Show, n)
 	}
 }
@@ -113,15 +113,15 @@ func (a *Announcer) inOrder() (all []*news) {
 
 // newsNote is one note of all that is told.
 func (a *Announcer) newsNote(b *news, s agentapi.OwnerState) Note {
-	told := arrivals(b.told)
-	last := told[len(told)-1]
-	if len(told) == 1 && b.count <= len(b.told) {
+	folded := arrivals(b.shown)
+	last := folded[len(folded)-1]
+	if len(folded) == 1 && b.count <= len(b.shown) {
 		n := a.noticeNote(last, s)
 		n.Key = KeyNotice(b.first)
 		return n
 	}
 	n := thatShows(viewOf(kindOf(last)), Note{Key: KeyNotice(b.first), Kind: kindOf(last), Body: language.Say("The last one: %s", last.Text)})
-	switch count := b.count - len(b.told) + len(told); {
+	switch count := b.count - len(b.shown) + len(folded); {
 	case newsOf(last) == agentapi.KindInvitation && last.Visitor != nil:
 		n.Title = language.Count(count, "%d person is here for the first time", "%d people are here for the first time")
 	case kindOf(last) == agentapi.KindApproved:
@@ -134,8 +134,8 @@ func (a *Announcer) newsNote(b *news, s agentapi.OwnerState) Note {
 
 // arrivals folds what is about one person who comes: that they accepted goes with their
 // first visit, and what they opened is one visit.
-func arrivals(told []agentapi.Notice) (folded []agentapi.Notice) {
-	for _, n := range told {
+func arrivals(notices []agentapi.Notice) (folded []agentapi.Notice) {
+	for _, n := range notices {
 		if n.Visitor != nil {
 			if i := slices.IndexFunc(folded, sameVisitor(n)); i >= 0 {
 				if folded[i].Visitor.App != "" {
