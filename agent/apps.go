@@ -23,11 +23,11 @@ func (a *Agent) root() engine.Root {
 
 // listenerUser is who listens where an app is, as quickly as the system tells it: the
 // program too, where it was found before or comes with the user.
-func listenerUser(at upstream.Target) (l agentapi.Listener, socket uint64) {
-	if at.Socket != "" {
-		return upstream.SocketOwner(at.Socket), 0
+func listenerUser(target upstream.Target) (l agentapi.Listener, socket uint64) {
+	if target.Socket != "" {
+		return upstream.SocketOwner(target.Socket), 0
 	}
-	s := procinfo.ListenerSocket(at.IP(), at.Port)
+	s := procinfo.ListenerSocket(target.IP(), target.Port)
 	l = agentapi.Listener(s.Remembered())
 	if s.Inode != 0 {
 		return l, s.Inode
@@ -37,11 +37,11 @@ func listenerUser(at upstream.Target) (l agentapi.Listener, socket uint64) {
 
 // listener is who listens where an app is, with the program; last is the process that
 // was there before, which is looked at first.
-func listener(at upstream.Target, last int) agentapi.Listener {
-	if at.Socket != "" {
-		return upstream.SocketOwner(at.Socket)
+func listener(target upstream.Target, last int) agentapi.Listener {
+	if target.Socket != "" {
+		return upstream.SocketOwner(target.Socket)
 	}
-	return agentapi.Listener(procinfo.ListenerSocket(at.IP(), at.Port).Find(last))
+	return agentapi.Listener(procinfo.ListenerSocket(target.IP(), target.Port).Find(last))
 }
 
 // answersWithin is long enough for a program of this computer to take a
@@ -50,11 +50,11 @@ const answersWithin = 300 * time.Millisecond
 
 // answers says whether anybody takes connections where an app is. At a socket nobody
 // does whom listener does not name.
-func answers(at upstream.Target) bool {
-	if at.Socket != "" {
+func answers(target upstream.Target) bool {
+	if target.Socket != "" {
 		return false
 	}
-	conn, err := net.DialTimeout("tcp", at.TCP(), answersWithin)
+	conn, err := net.DialTimeout("tcp", target.TCP(), answersWithin)
 	if err != nil {
 		return false
 	}
@@ -64,14 +64,14 @@ func answers(at upstream.Target) bool {
 
 // listens is answers for many apps in a row: where the system says quickly who
 // listens, nobody who does is troubled with a connection.
-func listens(at upstream.Target) bool {
-	if at.Socket != "" {
-		return upstream.SocketOwner(at.Socket).UserID != ""
+func listens(target upstream.Target) bool {
+	if target.Socket != "" {
+		return upstream.SocketOwner(target.Socket).UserID != ""
 	}
-	if runtime.GOOS != "darwin" && procinfo.ListenerSocket(at.IP(), at.Port).UserID != "" {
+	if runtime.GOOS != "darwin" && procinfo.ListenerSocket(target.IP(), target.Port).UserID != "" {
 		return true
 	}
-	return answers(at)
+	return answers(target)
 }
 
 // me is the user the agent runs as; zero when the system does not say.

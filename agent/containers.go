@@ -30,9 +30,9 @@ func (a *Agent) hostOfContainers() string {
 }
 
 // containerAt is which container takes connections where an app is.
-func (a *Agent) containerAt(at upstream.Target, l *agentapi.Listener, fresh bool) *agentapi.Container {
+func (a *Agent) containerAt(target upstream.Target, l *agentapi.Listener, fresh bool) *agentapi.Container {
 	if a.settings.Get().Containers == "" {
 		return nil
 	}
-	return a.containers.Behind(at.Port, procinfo.ListenerSocket(at.IP(), at.Port).Inode, l, fresh)
+	return a.containers.Behind(target.Port, procinfo.ListenerSocket(target.IP(), target.Port).Inode, l, fresh)
 }

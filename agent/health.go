@@ -15,8 +15,8 @@ func (a *Agent) makeHealth() error {
 		Welcomes:  a.apps.Welcomes,
 		ShowedKey: a.apps.ShowedKey,
 		Elsewhere: a.apps.Elsewhere,
-		Socket: func(at upstream.Target) uint64 {
-			_, socket := listenerUser(at)
+		Socket: func(target upstream.Target) uint64 {
+			_, socket := listenerUser(target)
 			return socket
 		},
 		On:      func() bool { return a.settings.Get().Probe },

@@ -37,8 +37,8 @@ func (a *Agent) makeCertificates() certs.Reporter {
 		return certs.New(certs.Config{Issue: a.cfg.IssueCertificate, Allowed: a.names.Serves, OnMade: a.changes.Raise, Log: log})
 	}
 	c := *a.cfg.ACME
-	told := func() { a.certified.Raise(); a.changes.Raise() }
-	c.Allowed, c.OnTrouble, c.OnMade, c.Log = a.names.MayOrder, told, told, log
+	raise := func() { a.certified.Raise(); a.changes.Raise() }
+	c.Allowed, c.OnTrouble, c.OnMade, c.Log = a.names.MayOrder, raise, raise, log
 	c.Before, c.Own = a.names.Before, a.names.OwnersDNS
 	if a.client != nil {
 		c.ByDNS = &certs.PublishConfig{Root: a.rootName, Offered: func() bool { return a.access.Snapshot().Challenges }, Publish: a.client.PublishChallenges}

@@ -26,8 +26,8 @@ type relayAddresses struct {
 
 var errRelayNear = errors.New("the control plane names a relay in this computer's own network, and is not there itself")
 
-func (r *relayAddresses) allowed(ctx context.Context, at netip.Addr) error {
-	if r.control.Local || r.public(at) {
+func (r *relayAddresses) allowed(ctx context.Context, address netip.Addr) error {
+	if r.control.Local || r.public(address) {
 		return nil
 	}
 	r.mu.Lock()

@@ -322,8 +322,8 @@ func (s *Challenges) endDue(ctx context.Context) error {
 }
 
 func (s *Challenges) isDue(key string) bool {
-	at, _, _ := strings.Cut(key[len(keyChallengesDue):], "/")
-	due, err := time.Parse(endTime, at)
+	text, _, _ := strings.Cut(key[len(keyChallengesDue):], "/")
+	due, err := time.Parse(endTime, text)
 	return err != nil || !due.After(s.now())
 }
 

@@ -150,14 +150,14 @@ func (s *Enrolment) Begin(ctx context.Context, r controlapi.EnrolRequest, client
 // Polling too early lengthens the interval by five seconds each time; a
 // confirmation is answered however early the poll comes.
 func (s *Enrolment) Poll(ctx context.Context, deviceCode string) (controlapi.Enrolled, error) {
-	over := refuse(controlapi.CodeExpiredToken, "The code is over, or was used already. Start connecting again.")
+	expired := refuse(controlapi.CodeExpiredToken, "The code is over, or was used already. Start connecting again.")
 	if len(deviceCode) != tokenLen {
-		return controlapi.Enrolled{}, over
+		return controlapi.Enrolled{}, expired
 	}
 	credential := newToken()
 	key, hash := keyEnrolment(hashOf(purposeDevice, deviceCode)), hashOf(purposeCredential, credential)
 	return updated(ctx, s.core, func(tx *txn) (controlapi.Enrolled, error) {
-		row, err := find[enrolment](tx, key, over)
+		row, err := find[enrolment](tx, key, expired)
 		if err != nil {
 			return controlapi.Enrolled{}, err
 		}

@@ -168,10 +168,10 @@ func (t *txn) endGrant(id string, dropped bool) {
 	t.put(keyGrant(id), g, grantLife)
 	t.delete(g.indexes()...)
 	t.note("grant-ended", g.AccountID, g.ID)
-	told := controlapi.RevokedGrant{
+	row := controlapi.RevokedGrant{
 		ID: g.ID, At: g.RevokedAt, ClientName: cmp.Or(controlapi.ClientHost(g.ClientID), g.ClientName), AccountID: g.AccountID, Email: g.Email, CreatedAt: g.CreatedAt,
 	}
-	t.put(keyRevokedGrants(g.ComputerID)+g.ID, told, controlapi.GrantMemory)
+	t.put(keyRevokedGrants(g.ComputerID)+g.ID, row, controlapi.GrantMemory)
 	t.touch(g.ComputerID)
 }
 

@@ -204,15 +204,15 @@ func (s *People) overInvitation(tx *txn, hash, sessionToken string) *InvitationO
 	if !found {
 		return &InvitationOver{}
 	}
-	over := &InvitationOver{Used: used.At}
+	result := &InvitationOver{Used: used.At}
 	here, found := get[session](tx, keySession(hashOf(purposeSession, sessionToken)))
 	if !found || here.AccountID != used.AccountID {
-		return over
+		return result
 	}
 	c, found := get[computer](tx, keyComputer(used.ComputerID))
 	p, _ := get[person](tx, keyPerson(c.ID, used.AccountID))
 	if found && p.Status == controlapi.PersonActive {
-		over.Open = s.firstHost(tx, c, used.invitation, p.asOf(tx.now))
+		result.Open = s.firstHost(tx, c, used.invitation, p.asOf(tx.now))
 	}
-	return over
+	return result
 }

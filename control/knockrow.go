@@ -66,9 +66,9 @@ func (t *txn) deleteKnock(computerID string, row knock) {
 }
 
 // endKnocks ends the knocks of a computer for which over is true.
-func (t *txn) endKnocks(computerID string, over func(knock) bool) {
+func (t *txn) endKnocks(computerID string, which func(knock) bool) {
 	for _, row := range t.openKnocks(computerID) {
-		if over(row) {
+		if which(row) {
 			t.deleteKnock(computerID, row)
 		}
 	}

@@ -275,7 +275,7 @@ func (s *Passkeys) Add(ctx context.Context, session Session, n NewPasskey) (toke
 	if err := s.pace.spend(s.now(), budgetPasskeys.of(session.Account.ID)); err != nil {
 		return "", err
 	}
-	message, err := s.told(session.Account, mail.Passkey{Name: n.Name, Invited: session.Limited}, n.Client, n.Language)
+	message, err := s.mailOf(session.Account, mail.Passkey{Name: n.Name, Invited: session.Limited}, n.Client, n.Language)
 	if err != nil {
 		return "", err
 	}

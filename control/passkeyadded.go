@@ -19,9 +19,9 @@ const passkeyToldFor = 7 * 24 * time.Hour
 // addedPasskey tells the computers of an account of a passkey, or login, that was added to it.
 func (t *txn) addedPasskey(accountID string, added controlapi.AddedPasskey) {
 	for c := range eachOwned(t, accountID) {
-		told, _ := get[[]controlapi.AddedPasskey](t, keyComputerPasskeys(c.ID))
-		told = append(told, added)
-		t.put(keyComputerPasskeys(c.ID), told[max(0, len(told)-maxPasskeys):], passkeyToldFor)
+		kept, _ := get[[]controlapi.AddedPasskey](t, keyComputerPasskeys(c.ID))
+		kept = append(kept, added)
+		t.put(keyComputerPasskeys(c.ID), kept[max(0, len(kept)-maxPasskeys):], passkeyToldFor)
 		t.touch(c.ID)
 	}
 }

@@ -104,7 +104,7 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 		counted.UpdateCounter(answer.Response.AuthenticatorData.Counter)
 		row.Count, row.Copied = counted.SignCount, counted.CloneWarning
 		if row.Copied {
-			message, err := s.told(account, mail.Passkey{Name: row.Name, Copied: true}, use.Client, use.Language)
+			message, err := s.mailOf(account, mail.Passkey{Name: row.Name, Copied: true}, use.Client, use.Language)
 			if err != nil {
 				return SignedIn{}, err
 			}
@@ -129,7 +129,7 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 }
 
 // told is the mail that tells an account of a passkey.
-func (s *Passkeys) told(account Account, p mail.Passkey, client netip.Addr, l words.Language) (mail.Message, error) {
+func (s *Passkeys) mailOf(account Account, p mail.Passkey, client netip.Addr, l words.Language) (mail.Message, error) {
 	p.To, p.Host, p.From, p.Account, p.Language = account.Email, s.cfg.AuthHostPort(), addressOf(client), s.cfg.AuthURL()+"/account", l
 	return p.Message()
 }

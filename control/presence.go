@@ -81,7 +81,7 @@ type Told struct {
 
 // Presences is Presence of each membership.
 func (s *People) Presences(ctx context.Context, all []Membership) []Told {
-	told := make([]Told, len(all))
-	atOnce(len(all), func(i int) { told[i].Presence, told[i].OK = s.Presence(ctx, all[i]) })
-	return told
+	presences := make([]Told, len(all))
+	atOnce(len(all), func(i int) { presences[i].Presence, presences[i].OK = s.Presence(ctx, all[i]) })
+	return presences
 }

@@ -51,8 +51,8 @@ func (s *Agents) versions(ctx context.Context, ids []string) (map[string]string,
 // Heard wakes the watches of computers that another node says it changed, and who
 // looks for ended credentials and for mails. What is told is not believed: they read the
 // store.
-func (s *Agents) Heard(told []string) {
-	for _, id := range told {
+func (s *Agents) Heard(computers []string) {
+	for _, id := range computers {
 		if id == toldMail {
 			s.cfg.Mail.Look(false)
 			continue

@@ -132,7 +132,7 @@ func (s *Recovery) Stop(ctx context.Context, token string) error {
 
 // due carries out those recoveries whose wait is over.
 func (s *Recovery) due(ctx context.Context) {
-	over, err := viewed(ctx, s.core, func(tx *txn) (ids []string, err error) {
+	accounts, err := viewed(ctx, s.core, func(tx *txn) (ids []string, err error) {
 		for id, row := range each[recovering](tx, keysRecovering) {
 			if !tx.now.Before(row.Until) {
 				ids = append(ids, id)
@@ -140,7 +140,7 @@ func (s *Recovery) due(ctx context.Context) {
 		}
 		return ids, nil
 	})
-	for _, id := range over {
+	for _, id := range accounts {
 		if err == nil {
 			err = s.recover(ctx, id)
 		}

@@ -29,11 +29,11 @@ func (p *People) OwnersBrowser(v controlapi.Visitor) {
 		said = words.Of("A browser signed in as you.")
 	}
 	n := agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticeBrowser, Text: said.String(), Words: words.Text{said}}
-	told, err := p.cfg.Apps.Tell(n, &store.Undo{Kind: n.Kind, Browser: v.Browser, SignedIn: v.SignedIn})
+	notice, err := p.cfg.Apps.Tell(n, &store.Undo{Kind: n.Kind, Browser: v.Browser, SignedIn: v.SignedIn})
 	if err != nil {
 		p.cfg.Log.Error("the owner could not be told of a new browser of theirs", "err", err)
 	}
-	p.cfg.Activity.Add(agentapi.Activity{Kind: agentapi.ActivityBrowser, Email: v.Email, AccountID: v.AccountID, What: v.Client, Notice: told})
+	p.cfg.Activity.Add(agentapi.Activity{Kind: agentapi.ActivityBrowser, Email: v.Email, AccountID: v.AccountID, What: v.Client, Notice: notice})
 }
 
 // endBrowser ends one that a notice told of and that was not the owner's, with what was made
@@ -70,10 +70,10 @@ func (p *People) OwnersPasskeys(added []controlapi.AddedPasskey) {
 				said = words.Of("A passkey was added to your account: “%s”.", k.Name)
 			}
 			n := agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticePasskey, Text: said.String(), Words: words.Text{said}}
-			var told uint64
-			told, err = p.cfg.Apps.Tell(n, &store.Undo{Kind: n.Kind, Browser: k.ID})
+			var notice uint64
+			notice, err = p.cfg.Apps.Tell(n, &store.Undo{Kind: n.Kind, Browser: k.ID})
 			owner, _ := p.cfg.Access.Owner()
-			line := agentapi.Activity{Kind: agentapi.ActivityPasskey, Email: owner.Email, AccountID: owner.AccountID, What: k.Name, Notice: told}
+			line := agentapi.Activity{Kind: agentapi.ActivityPasskey, Email: owner.Email, AccountID: owner.AccountID, What: k.Name, Notice: notice}
 			if k.Provider {
 				line.By = k.Name
 			}
@@ -96,10 +96,10 @@ func (p *People) OwnersRecovery(until time.Time) {
 	isNew, err := p.cfg.Store.NotePasskey("recovery " + until.UTC().Format(time.RFC3339))
 	if err == nil && isNew {
 		said := words.Of("On %s the server’s operator removes your passkeys and recovery codes: somebody told them that you lost them. Was it not you? Sign in with a passkey before then.", until.UTC().Format("2006-01-02 15:04 UTC"))
-		var told uint64
-		told, err = p.cfg.Apps.Tell(agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticePasskey, Text: said.String(), Words: words.Text{said}}, nil)
+		var notice uint64
+		notice, err = p.cfg.Apps.Tell(agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticePasskey, Text: said.String(), Words: words.Text{said}}, nil)
 		owner, _ := p.cfg.Access.Owner()
-		p.cfg.Activity.Add(agentapi.Activity{Kind: agentapi.ActivityRecovering, Email: owner.Email, AccountID: owner.AccountID, Until: until, Notice: told})
+		p.cfg.Activity.Add(agentapi.Activity{Kind: agentapi.ActivityRecovering, Email: owner.Email, AccountID: owner.AccountID, Until: until, Notice: notice})
 	}
 	if err != nil {
 		p.cfg.Log.Error("the owner could not be told that their passkeys are to be removed", "err", err)

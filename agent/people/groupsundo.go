@@ -17,22 +17,22 @@ func (p *People) tellGroupEnds() {
 	defer p.grouping.Unlock()
 	now := p.cfg.Access.ControlTime()
 	for _, g := range p.cfg.Access.Groups() {
-		var over []store.GroupApp
+		var ended []store.GroupApp
 		g.Apps = slices.Clone(g.Apps)
 		for i, app := range g.Apps {
 			if !app.Told && !app.Until.IsZero() && !now.Before(app.Until) {
 				g.Apps[i].Told = true
-				over = append(over, app)
+				ended = append(ended, app)
 			}
 		}
-		if len(over) == 0 {
+		if len(ended) == 0 {
 			continue
 		}
 		if _, err := p.cfg.Access.PutGroup(g, false); err != nil {
 			p.cfg.Log.Error("the owner could not be told that a group opens an app no more", "err", err)
 			continue
 		}
-		for _, app := range p.namedApps(appIDs(over)...) {
+		for _, app := range p.namedApps(appIDs(ended)...) {
 			end, _ := appOf(g, app.ID)
 			p.cfg.Activity.Add(agentapi.Activity{
 				At: p.cfg.Now().UTC(), Kind: agentapi.ActivityGroupEnded, What: g.Name, Group: g.ID, App: app.Label, Name: app.Name, Until: end.Until,

@@ -205,8 +205,8 @@ func (p *People) round(ctx context.Context) (next time.Duration, err error) {
 
 // obey notes that the control plane wants to be left alone, if err says so.
 func (p *People) obey(err error) {
-	wait, told := controlapi.Obey(err, 0)
-	if !told {
+	wait, asked := controlapi.Obey(err, 0)
+	if !asked {
 		return
 	}
 	p.mu.Lock()

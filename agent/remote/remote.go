@@ -31,7 +31,7 @@ type Control interface {
 
 // Tunnel carries the sync; *tunnel.Tunnel is one, and says what Sync does.
 type Tunnel interface {
-	Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error
+	Sync(ctx context.Context, version string, receive func(controlapi.Snapshot) error) error
 }
 
 // After lookAfter failures in a row each one has HTTPS asked, for lookFor at most: the tunnel
@@ -277,8 +277,8 @@ func isRefusal(err error) bool {
 // ends the waiting: as long as the control plane asked for, whatever wakes this
 // computer, or else as Backoff says.
 func pause(woken <-chan struct{}, err error, failures int) (time.Duration, <-chan struct{}) {
-	wait, told := controlapi.Obey(err, controlapi.Backoff(failures))
-	if told {
+	wait, asked := controlapi.Obey(err, controlapi.Backoff(failures))
+	if asked {
 		return wait, nil
 	}
 	return wait, woken

@@ -194,7 +194,7 @@ func orAway(err error) error {
 
 // sync tells an agent its snapshots through the relay, which carries bytes of which it
 // does not know the meaning.
-func (p *ControlPlane) sync(credential string, client netip.Addr, version string, tell func([]byte) error, over func(error)) (stop func()) {
+func (p *ControlPlane) sync(credential string, client netip.Addr, version string, tell func([]byte) error, ended func(error)) (stop func()) {
 	return p.Service.Feed.Tell(credential, client, version, func(s controlapi.Snapshot) error {
 		if s.Unchanged {
 			return tell(nil)
@@ -204,5 +204,5 @@ func (p *ControlPlane) sync(credential string, client netip.Addr, version string
 			return err
 		}
 		return tell(b)
-	}, func(err error) { over(orAway(err)) })
+	}, func(err error) { ended(orAway(err)) })
 }
