@@ -57,15 +57,15 @@ func Kinds() []Kind {
 
 // QuietAt lists the kinds that are quiet at a level, sorted; false for a level there is not.
 func QuietAt(level string) (quiet []string, ok bool) {
-	at := slices.Index(Levels(), level)
+	rank := slices.Index(Levels(), level)
 	quiet = []string{}
 	for _, kind := range Kinds() {
-		if slices.Index(Levels(), kind.level) < at {
+		if slices.Index(Levels(), kind.level) < rank {
 			quiet = append(quiet, kind.Name)
 		}
 	}
 	slices.Sort(quiet)
-	return quiet, at >= 0
+	return quiet, rank >= 0
 }
 
 // LevelOf names the level that a sorted list of quiet kinds is, empty for none.

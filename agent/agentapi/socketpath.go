@@ -14,18 +14,18 @@ const maxSocketPath = 107
 // CheckSocketPath refuses what no app of the owner listens at. Whose the socket is, and
 // who may change its directories, is looked at when it is dialled. Its error is a
 // sentence.
-func CheckSocketPath(at string) error {
-	control := strings.ContainsFunc(at, func(r rune) bool { return r < ' ' || r == 0x7f })
+func CheckSocketPath(file string) error {
+	control := strings.ContainsFunc(file, func(r rune) bool { return r < ' ' || r == 0x7f })
 	switch {
 	case runtime.GOOS == "windows":
 		return Errorf(CodeInvalid, "Apps cannot be reached at unix sockets on Windows, where nobody tells whose one is. Have the app listen on a port.")
-	case !path.IsAbs(at) || path.Clean(at) != at || at == "/" || control:
-		return Errorf(CodeInvalid, "%.80q is not the whole path of a socket. Write it from the root, like unix:/home/maya/notes/app.sock, without . and .. in it.", at)
-	case len(at) > maxSocketPath:
-		return Errorf(CodeInvalid, "The path of the socket has %d bytes; %d is the most.", len(at), maxSocketPath)
+	case !path.IsAbs(file) || path.Clean(file) != file || file == "/" || control:
+		return Errorf(CodeInvalid, "%.80q is not the whole path of a socket. Write it from the root, like unix:/home/maya/notes/app.sock, without . and .. in it.", file)
+	case len(file) > maxSocketPath:
+		return Errorf(CodeInvalid, "The path of the socket has %d bytes; %d is the most.", len(file), maxSocketPath)
 	}
-	if what := NotAnApps(at); what != "" {
-		return Errorf(CodeInvalid, "%.120q is a socket of %s, which opens far more than one app. Porchlight does not publish it.", at, what)
+	if what := NotAnApps(file); what != "" {
+		return Errorf(CodeInvalid, "%.120q is a socket of %s, which opens far more than one app. Porchlight does not publish it.", file, what)
 	}
 	return nil
 }
@@ -84,8 +84,8 @@ var runDirs = map[string]string{
 }
 
 // NotAnApps says whose socket a path is known to be, if it is no app's.
-func NotAnApps(at string) string {
-	names := strings.Split(strings.TrimPrefix(at, "/"), "/")
+func NotAnApps(file string) string {
+	names := strings.Split(strings.TrimPrefix(file, "/"), "/")
 	last := names[len(names)-1]
 	if what := whoseSocket(last); what != "" {
 		return what

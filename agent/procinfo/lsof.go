@@ -60,14 +60,14 @@ func uidOf(value string) string {
 
 // parseLsof returns the first process with a socket that takes connections to an
 // address, the exact one before a wildcard. A wildcard of IPv6 takes IPv4 too.
-func parseLsof(out []byte, at netip.AddrPort) Process {
-	any := "*:" + strconv.Itoa(int(at.Port()))
+func parseLsof(out []byte, address netip.AddrPort) Process {
+	any := "*:" + strconv.Itoa(int(address.Port()))
 	var wildcard Process
 	for process, socket := range lsofSockets(out) {
 		switch {
-		case socket.name == at.String():
+		case socket.name == address.String():
 			return process
-		case socket.name == any && wildcard.PID == 0 && (at.Addr().Is4() || socket.family != "IPv4"):
+		case socket.name == any && wildcard.PID == 0 && (address.Addr().Is4() || socket.family != "IPv4"):
 			wildcard = process
 		}
 	}

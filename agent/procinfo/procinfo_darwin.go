@@ -11,8 +11,8 @@ import (
 // lsofTimeout bounds a call that a hanging network volume can stall.
 const lsofTimeout = 3 * time.Second
 
-func listenerSocket(at netip.AddrPort) Socket {
-	return socketOf(parseLsof(lsof(int(at.Port()), "LISTEN"), at))
+func listenerSocket(address netip.AddrPort) Socket {
+	return socketOf(parseLsof(lsof(int(address.Port()), "LISTEN"), address))
 }
 
 // callerSocket takes the end that dialled from both ends of the connection.

@@ -71,10 +71,10 @@ func tables(of netip.Addr) iter.Seq[[]byte] {
 	}
 }
 
-func listenerInTables(at netip.AddrPort) socket {
+func listenerInTables(address netip.AddrPort) socket {
 	var best listed
-	for raw := range tables(at.Addr()) {
-		if s := findListener(raw, at); s.rank > best.rank {
+	for raw := range tables(address.Addr()) {
+		if s := findListener(raw, address); s.rank > best.rank {
 			best = s
 		}
 	}
@@ -139,9 +139,9 @@ type listed struct {
 }
 
 // findListener picks the line a connection to an address would reach.
-func findListener(table []byte, at netip.AddrPort) listed {
+func findListener(table []byte, address netip.AddrPort) listed {
 	var best listed
-	needle := fmt.Appendf(nil, ":%04X ", at.Port())
+	needle := fmt.Appendf(nil, ":%04X ", address.Port())
 	for line := range bytes.Lines(table) {
 		if !bytes.Contains(line, needle) {
 			continue
@@ -151,10 +151,10 @@ func findListener(table []byte, at netip.AddrPort) listed {
 			continue
 		}
 		local := tableAddress(r.local)
-		if local.Port() != at.Port() {
+		if local.Port() != address.Port() {
 			continue
 		}
-		switch rank := rank(local.Addr(), at.Addr()); {
+		switch rank := rank(local.Addr(), address.Addr()); {
 		case rank > best.rank:
 			best = listed{socket: r.socket, rank: rank}
 		case rank == best.rank && rank > 0 && r.uid != best.uid:

@@ -427,7 +427,7 @@ func Backoff(failures int) time.Duration {
 // Obey is wait, or as long as the control plane that answered with err wants to be
 // left alone, and up to half of that more, so that those who were sent away together do
 // not come back together. told says that it is the control plane's wish.
-func Obey(err error, wait time.Duration) (_ time.Duration, told bool) {
+func Obey(err error, wait time.Duration) (_ time.Duration, asked bool) {
 	refusal, ok := errors.AsType[*Error](err)
 	if !ok || refusal.RetryAfter <= 0 {
 		return wait, false

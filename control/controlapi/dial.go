@@ -84,8 +84,8 @@ func inTurns(addrs []netip.Addr) (mixed []netip.Addr) {
 func race(ctx context.Context, addrs []netip.Addr, dial func(context.Context, netip.Addr) (net.Conn, error)) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	over := make(chan struct{})
-	defer close(over) // whoever connects from now on is too late
+	done := make(chan struct{})
+	defer close(done) // whoever connects from now on is too late
 	type outcome struct {
 		conn net.Conn
 		err  error
@@ -102,7 +102,7 @@ func race(ctx context.Context, addrs []netip.Addr, dial func(context.Context, ne
 				conn, err := dial(ctx, addrs[i])
 				select {
 				case outcomes <- outcome{conn, err, i}:
-				case <-over:
+				case <-done:
 					if err == nil {
 						_ = conn.Close()
 					}

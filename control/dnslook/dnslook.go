@@ -159,14 +159,14 @@ func (a asker) text(ctx context.Context, w Wanted) (controlapi.DomainWhy, error)
 
 // way follows a name to its end.
 func (a asker) way(ctx context.Context, w Wanted) (Verdict, controlapi.DomainWhy, error) {
-	at := w.Name
+	name := w.Name
 	for range maxLinks + 1 {
-		next, err := a.alias(ctx, at)
+		next, err := a.alias(ctx, name)
 		switch {
 		case err != nil:
 			return "", "", err
 		case next == "":
-			return a.end(ctx, at, w)
+			return a.end(ctx, name, w)
 		case next == w.Host:
 			return Proven, "", nil
 		case next == w.Root || strings.HasSuffix(next, "."+w.Root):
@@ -174,7 +174,7 @@ func (a asker) way(ctx context.Context, w Wanted) (Verdict, controlapi.DomainWhy
 		case strings.HasSuffix(next, "."+w.Domain):
 			return Elsewhere, controlapi.DomainOtherOfOurs, nil
 		}
-		at = next
+		name = next
 	}
 	return Gone, controlapi.DomainLoop, nil
 }
@@ -195,8 +195,8 @@ func (a asker) alias(ctx context.Context, name string) (string, error) {
 
 // end judges a name that has addresses of its own, as that of a zone must: each has to be
 // one of the app's host.
-func (a asker) end(ctx context.Context, at string, w Wanted) (Verdict, controlapi.DomainWhy, error) {
-	theirs, err := a.addresses(ctx, at)
+func (a asker) end(ctx context.Context, name string, w Wanted) (Verdict, controlapi.DomainWhy, error) {
+	theirs, err := a.addresses(ctx, name)
 	if err != nil {
 		return "", "", err
 	}

@@ -33,18 +33,18 @@ var ownNetworks = []netip.Prefix{
 var wellKnown = netip.MustParsePrefix("64:ff9b::/96")
 
 // Has says whether an address is one of the internet.
-func Has(at netip.Addr) bool {
-	at = at.Unmap().WithZone("")
-	if wellKnown.Contains(at) {
-		b := at.As16()
-		at = netip.AddrFrom4([4]byte(b[12:]))
+func Has(address netip.Addr) bool {
+	address = address.Unmap().WithZone("")
+	if wellKnown.Contains(address) {
+		b := address.As16()
+		address = netip.AddrFrom4([4]byte(b[12:]))
 	}
 	for _, own := range ownNetworks {
-		if own.Contains(at) {
+		if own.Contains(address) {
 			return false
 		}
 	}
-	return at.IsGlobalUnicast() && !at.IsPrivate()
+	return address.IsGlobalUnicast() && !address.IsPrivate()
 }
 
 // assigned is what of IPv6 is handed out to anybody: nothing in it stands for an address
@@ -53,13 +53,13 @@ var assigned = netip.MustParsePrefix("2000::/3")
 
 // Plain says whether an address is one of the internet, written as itself, and none of
 // this computer's own.
-func Plain(at netip.Addr) bool {
-	if !Has(at) || at.Is6() && !assigned.Contains(at) {
+func Plain(address netip.Addr) bool {
+	if !Has(address) || address.Is6() && !assigned.Contains(address) {
 		return false
 	}
 	own, err := net.InterfaceAddrs()
 	for _, a := range own {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == at {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == address {
 			return false
 		}
 	}

@@ -129,12 +129,12 @@ func (p *Peers) Run(ctx context.Context) {
 	tick := time.NewTicker(step)
 	defer tick.Stop()
 	var renewed, looked time.Time
-	var told nodeRow
+	var written nodeRow
 	for {
 		now := time.Now() // of intervals in this process, not of rows
-		if row := p.row(); now.Sub(renewed) >= renewEvery || row != told {
+		if row := p.row(); now.Sub(renewed) >= renewEvery || row != written {
 			if p.try(ctx, "renewing this relay's lease", p.renew) {
-				renewed, told = now, row
+				renewed, written = now, row
 			}
 		}
 		if now.Sub(looked) >= lookEvery-step/2 { // ticks come a little early, too

@@ -84,7 +84,7 @@ type keys struct {
 	news  *tls.Config // of news, either way
 	cert  *tls.Certificate
 	made  time.Time
-	over  int // how often an authority has ended
+	ends  int // how often an authority has ended
 }
 
 // Secrets are at least 32 bytes each, which all nodes know and nobody else. The first is
@@ -124,7 +124,7 @@ func (p *keys) renewed() error {
 	p.takes, p.news = p.mutual(peerALPN), p.mutual(newsALPN)
 	p.news.SessionTicketsDisabled = true // a resumed one would be known by what has ended
 	if slices.ContainsFunc(before, func(a *authority) bool { return !p.trusts(a.cert) }) {
-		p.over++
+		p.ends++
 	}
 	if err == nil && len(p.all) == 0 {
 		err = errors.New("peers: the peers have no secret")
@@ -219,7 +219,7 @@ func peerName(state tls.ConnectionState) (string, error) {
 // (package news): each shows that it is a node, and who calls that it has reached
 // the host it called. It is to be asked again and again: another configuration is for new
 // connections, and where over has risen those of before must end.
-func NewsTLS(secrets Secrets, node, host string, now func() time.Time) (func() (mutual *tls.Config, over int), error) {
+func NewsTLS(secrets Secrets, node, host string, now func() time.Time) (func() (mutual *tls.Config, generation int), error) {
 	p, err := newKeys(secrets, node, now, host)
 	if err != nil {
 		return nil, err
@@ -228,6 +228,6 @@ func NewsTLS(secrets Secrets, node, host string, now func() time.Time) (func() (
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		_ = p.renewed() // then nobody is known
-		return p.news, p.over
+		return p.news, p.ends
 	}, nil
 }
