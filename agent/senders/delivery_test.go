@@ -1,6 +1,7 @@
 package senders
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -166,8 +167,12 @@ func TestAnEndIsTold(t *testing.T) {
 		programs.Must(t, db.PutSender(one))
 	}
 	lines := activity.New(activity.Config{Store: db})
+	var notices []string
+	note := func(n agentapi.Notice, said words.Text) {
+		notices = append(notices, n.Kind+" "+n.App+": "+said.String())
+	}
 	told := func() (all []string) {
-		s := programs.Got(New(Config{Store: db, Access: a, Activity: lines, Apps: oneApp{}, Now: clock}))(t)
+		s := programs.Got(New(Config{Store: db, Access: a, Activity: lines, Apps: oneApp{}, Note: note, Now: clock}))(t)
 		s.tellEnds()
 		s.tellEnds()
 		for _, line := range programs.Got(lines.Lines(9))(t) {
@@ -182,6 +187,9 @@ func TestAnEndIsTold(t *testing.T) {
 	for range 2 {
 		if got := told(); len(got) != 1 || got[0] != agentapi.ActivitySenderEnded+" Ended Notes" {
 			t.Errorf("the owner is told %q", got)
+		}
+		if len(notices) != 1 || !strings.HasPrefix(notices[0], agentapi.ActivitySenderEnded+" notes: Notes ended for Ended. It was until ") {
+			t.Errorf("the menu says %q", notices)
 		}
 	}
 }

@@ -5,9 +5,10 @@ import (
 	"slices"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/words"
 )
 
-// Run writes down for the owner which senders have come to their end, until ctx ends. It
+// Run tells the owner which senders have come to their end, until ctx ends. It
 // returns nil. Access keeps those out by itself, at the moment.
 func (s *Senders) Run(ctx context.Context) error {
 	changed, cancel := s.cfg.Changes.Subscribe()
@@ -41,6 +42,9 @@ func (s *Senders) tellEnds() {
 		if app, here := s.cfg.Apps.ByID(one.AppID); here {
 			s.cfg.Activity.Add(agentapi.Activity{
 				At: s.cfg.Now().UTC(), Kind: agentapi.ActivitySenderEnded, What: one.Name, App: app.Label, Name: app.Name, Until: one.Until,
+			})
+			s.cfg.Note(agentapi.Notice{At: s.cfg.Now().UTC(), Kind: agentapi.ActivitySenderEnded, App: app.Name}, words.Text{
+				words.Of("%[1]s ended for %[2]s. It was until %[3]s.", app.Label, one.Name, agentapi.LastDay(one.Until, now)),
 			})
 		}
 	}

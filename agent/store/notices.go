@@ -267,7 +267,7 @@ func (s *Store) findUndo(is func(id uint64, u Undo) bool) (id uint64, undo Undo,
 
 func aboutPeople(kind string) bool {
 	switch kind {
-	case agentapi.NoticeAccepted, agentapi.NoticeUser, agentapi.NoticeEnded, agentapi.NoticeFirstVisit, agentapi.NoticeBrowser, agentapi.NoticePasskey, agentapi.NoticeSenderFull,
+	case agentapi.NoticeAccepted, agentapi.NoticeUser, agentapi.NoticeEnded, agentapi.NoticeFirstVisit, agentapi.NoticeBrowser, agentapi.NoticePasskey, agentapi.NoticeSenderFull, agentapi.ActivitySenderEnded,
 		agentapi.ActivityInvited, agentapi.ActivityGiven, agentapi.ActivityWithdrawn, agentapi.ActivityRemoved:
 		return true
 	}

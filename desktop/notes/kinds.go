@@ -27,6 +27,8 @@ var kinds = map[string]struct {
 	agentapi.NoticePasskey:     {kind: agentapi.KindClient},
 	agentapi.NoticeFirstVisit:  {kind: agentapi.KindVisit},
 	agentapi.NoticeSenderFull:  {agentapi.KindConnection, words.Of("A sender is kept out")},
+
+	agentapi.ActivitySenderEnded: {kind: agentapi.KindEnded},
 }
 
 // kindOf is the owner's kind of a notice. One this version does not know is about an app,

@@ -70,11 +70,16 @@ func TestNoticesAboutSomebody(t *testing.T) {
 	fresh := func() *notes.Announcer {
 		return notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return owner.Noon })
 	}
-	show := append(fresh().Next(s, loud).Show, fresh().Next(alone, loud).Show...)
-	if len(show) != 3 {
+	sender := owner.State()
+	sender.Notices = []agentapi.Notice{{ID: 4, At: owner.Noon, Kind: agentapi.ActivitySenderEnded, App: "notes", Text: "Notes ended for GitHub. It was until yesterday."}}
+	show := slices.Concat(fresh().Next(s, loud).Show, fresh().Next(alone, loud).Show, fresh().Next(sender, loud).Show)
+	if len(show) != 4 {
 		t.Fatalf("%+v", show)
 	}
 	if n := show[2]; n.Title != "An approval has ended" || n.Body != "Notes was approved until 18:00." || n.Kind != agentapi.KindEnded || n.Click.View != verbs.ViewApps || len(n.Buttons) != 0 {
+		t.Errorf("%+v", n)
+	}
+	if n := show[3]; n.Title != "Notes" || n.Body != "Notes ended for GitHub. It was until yesterday." || n.Kind != agentapi.KindEnded || n.Click.View != verbs.ViewApps {
 		t.Errorf("%+v", n)
 	}
 	if n := show[0]; n.Title != "Photos ended for lena@example.com" || n.Body != "It was until yesterday. 1 connection closed." || n.Kind != agentapi.KindEnded ||

@@ -324,13 +324,13 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     return { id: passwords[0]!.id, password: 'plp_abcdefghijklmnopqrstuvwxyz234567' };
   },
   senders: () => senders,
-  addSender: ({ app, name, path, kind }) => {
+  addSender: ({ app, name, path, kind, until }) => {
     const url = `https://${app}.${state.account.host}${path}`;
-    senders = [...senders, { id: `s${senders.length + 9}`, name, app: byName(app).label, appName: app, url, path, kind: kind as Sender['kind'], secrets: 1, createdAt: minutesAgo(0) }];
+    senders = [...senders, { id: `s${senders.length + 9}`, name, app: byName(app).label, appName: app, url, path, kind: kind as Sender['kind'], secrets: 1, createdAt: minutesAgo(0), ...(until && { until }) }];
     return { id: senders.at(-1)!.id, url };
   },
-  changeSenderSecret: ({ id }) => {
-    senders = senders.map((one) => (one.id === id ? { ...one, secrets: 2 } : one));
+  changeSenderSecret: ({ id, alone }) => {
+    senders = senders.map((one) => (one.id === id ? { ...one, secrets: alone ? 1 : 2 } : one));
     return senders.find((one) => one.id === id)!;
   },
   revokeSender: ({ id }) => ((senders = senders.filter((one) => one.id !== id)), { ok: true, closed: 1, milliseconds: 3 }),

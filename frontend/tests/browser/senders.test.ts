@@ -39,13 +39,22 @@ test('one is named by the keyboard, and gets another secret', async () => {
   await senders.getByLabel('Secret', { exact: true }).fill('a secret of tests');
   expect(await save.isDisabled()).toBe(true); // where is the signature?
   await senders.getByRole('textbox', { name: 'Header of the signature' }).fill('X-Sig');
+  const until = senders.getByRole('combobox', { name: 'Until when?' });
+  await until.selectOption({ label: 'A date…' });
+  expect(await save.isDisabled()).toBe(true); // until which?
+  await senders.getByLabel('Last day').fill('2031-01-31');
+  await page.keyboard.press('Enter');
+  await expect.poll(() => until.evaluate((element: HTMLSelectElement) => element.selectedOptions[0]!.text)).toMatch(/^Until 31 January/);
+  expect(await called(page, 'addSender')).toEqual([]);
   await page.evaluate('stub.fail("addSender", "Another sender has this secret, so either could come in as the other. Give each its own.")');
   await save.click();
   await senders.getByRole('alert').getByText('Another sender has this secret').waitFor();
   await page.evaluate('stub.fail("addSender")');
   if (process.env['SHOT']) await page.screenshot({ path: process.env['SHOT'] });
   await save.click();
-  expect((await called(page, 'addSender')).at(-1)).toEqual([{ app: 'photos', name: 'Shop', path: '/paid', kind: 'hmac-sha256', header: 'X-Sig', secret: 'a secret of tests' }]);
+  const named = (await called(page, 'addSender')).at(-1) as [{ until: string }];
+  expect(named).toEqual([{ app: 'photos', name: 'Shop', path: '/paid', kind: 'hmac-sha256', header: 'X-Sig', secret: 'a secret of tests', until: named[0].until }]);
+  expect(new Date(named[0].until).toDateString()).toBe('Fri Jan 31 2031');
   await senders.getByText('https://photos.maya.porch.example/paid').waitFor();
   await senders.getByRole('button', { name: 'Done' }).press('Enter');
   await expect.poll(() => focusName(page)).toBe('Take webhooks…');
@@ -57,4 +66,12 @@ test('one is named by the keyboard, and gets another secret', async () => {
   await page.keyboard.press('Enter');
   await expect.poll(async () => (await called(page, 'changeSenderSecret')).at(-1)).toEqual([{ id: 's10', secret: 'the next secret' }]);
   await expect.poll(() => focusName(page)).toBe('Another secret for Shop');
+
+  // The newer one alone, once there are two.
+  await another.click();
+  await senders.getByRole('button', { name: 'End the older one' }).press('Enter');
+  await expect.poll(async () => (await called(page, 'changeSenderSecret')).at(-1)).toEqual([{ id: 's10', alone: true }]);
+  await expect.poll(() => focusName(page)).toBe('Another secret for Shop');
+  await another.click();
+  expect(await senders.getByRole('button', { name: 'End the older one' }).count()).toBe(0);
 });

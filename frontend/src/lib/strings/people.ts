@@ -155,6 +155,8 @@ export const ofPeople = {
     secret: 'Secret',
     secretOf: (name: string): Sentence => ['Another secret for ', { name }],
     both: 'The one of before holds, too, until the next.',
+    endOf: 'Until when?',
+    dropOld: 'End the older one',
   },
 
   devices: {

@@ -150,6 +150,8 @@ export const ofPeople: Spoken<typeof english> = {
     secret: 'Geheimnis',
     secretOf: (name) => ['Ein anderes Geheimnis für ', { name }],
     both: 'Das bisherige gilt auch, bis zum nächsten.',
+    endOf: 'Bis wann?',
+    dropOld: 'Das ältere beenden',
   },
 
   devices: {
