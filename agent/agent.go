@@ -331,6 +331,7 @@ func (a *Agent) makeAPI() {
 		Tries:       a.makeTries(),
 		Broken:      a.proxy.Broken,
 		Crowded:     a.proxy.Crowded,
+		Containers:  a.containers.Trouble,
 		Update:      a.update.Update,
 		Log:         a.cfg.Log.With("part", "api"),
 	})

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"net/netip"
 	"strings"
 
 	"porchlight/agent/agentapi"
@@ -34,5 +35,5 @@ func (a *Agent) containerAt(target upstream.Target, l *agentapi.Listener, fresh 
 	if a.settings.Get().Containers == "" {
 		return nil
 	}
-	return a.containers.Behind(target.Port, procinfo.ListenerSocket(target.IP(), target.Port).Inode, l, fresh)
+	return a.containers.Behind(netip.AddrPortFrom(target.IP(), uint16(target.Port)), procinfo.ListenerSocket(target.IP(), target.Port).Inode, l, fresh)
 }

@@ -3,7 +3,6 @@ package agent
 import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/listening"
-	"porchlight/agent/procinfo"
 )
 
 // makeListening comes after the people, whom it asks who may open what.
@@ -16,7 +15,7 @@ func (a *Agent) makeListening() error {
 		},
 		Seen:     a.apps.PortSeen,
 		Suggest:  a.apps.Suggest,
-		Called:   func(port int, p procinfo.Process, socket uint64) string { return a.containers.Name(port, p, socket) },
+		Called:   a.containers.Name,
 		OwnPorts: a.ownPorts,
 		Me:       me().ID,
 		Titles:   func() bool { return a.settings.Get().Titles },

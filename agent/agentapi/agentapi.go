@@ -324,6 +324,8 @@ type OwnerState struct {
 	// HTTPBroken counts the connections of visitors that were lost by a fault of ours
 	// since the start.
 	HTTPBroken int `json:"httpBroken,omitempty"`
+	// Containers is what keeps containers from addresses; nil for nothing.
+	Containers *ContainersTrouble `json:"containers,omitempty"`
 	// Crowded is when visitors last had all the connections or the memory they may have;
 	// nil while they never had.
 	Crowded *time.Time `json:"crowded,omitempty"`

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -37,13 +39,17 @@ func TestClaims(t *testing.T) {
 		"none published": {func(o map[string]any) {
 			with("Ports", nil)(o)
 			with("Labels", map[string]string{"porchlight.name": "notes.maya.example"})(o)
-		}, 0, "0 ports"},
+		}, 0, "no port"},
+		"several": {func(o map[string]any) {
+			with("Ports", []map[string]any{{"PublicPort": 1, "Type": "tcp"}, {"PublicPort": 2, "Type": "tcp"}})(o)
+			with("Labels", map[string]string{"porchlight.name": "notes.maya.example"})(o)
+		}, 0, "several ports"},
 		"published by nobody": {with("Ports", nil), 0, "porchlight.port"},
 	} {
 		one := programs.Got(read("", programs.Got(json.Marshal([]any{listed(1, tt.change)}))(t)))(t)[0]
 		asks, ok, why := one.claims("maya.example")
-		if ok != (tt.port != 0) || ok && (asks.LocalPort != tt.port || asks.PublishRequest.Name != "notes") || tt.why == "" != (why == "") || !strings.Contains(why, tt.why) {
-			t.Errorf("%s: %+v, %v, %q", what, asks.PublishRequest, ok, why)
+		if ok != (tt.port != 0) || ok && (asks.LocalPort != tt.port || asks.PublishRequest.Name != "notes") || tt.why == "" != why.IsZero() || !strings.Contains(why.String(), tt.why) {
+			t.Errorf("%s: %+v, %v, %q", what, asks.PublishRequest, ok, why.String())
 		}
 	}
 	one := programs.Got(read("", programs.Got(json.Marshal([]any{listed(1)}))(t)))(t)[0]
@@ -111,7 +117,8 @@ func TestAContainerAsksOnce(t *testing.T) {
 	t.Parallel()
 	f := engine(t, nil)
 	d := open(t, f)
-	const asks, gone = "container web (nginx:1) asks for notes at 8080 as Notes", "container web (nginx:1) with notes is gone"
+	asks, gone := "container web (nginx:1 "+short+") asks for notes at 8080 as Notes", "container web (nginx:1 "+short+") with notes is gone"
+	another := strings.Replace(asks, short, id(7)[:12], 1)
 	for _, step := range []struct {
 		what string
 		says func()
@@ -125,7 +132,7 @@ func TestAContainerAsksOnce(t *testing.T) {
 		{"it is made anew", func() { f.says(t, listed(2)) }, []string{asks}},
 		{"it stops", func() { f.says(t) }, []string{gone}},
 		{"it starts again", func() { f.says(t, listed(2)) }, []string{asks}},
-		{"of another image", func() { f.says(t, listed(3, with("ImageID", "sha256:"+id(7)))) }, []string{asks, gone}},
+		{"of another image", func() { f.says(t, listed(3, with("ImageID", "sha256:"+id(7)))) }, []string{another, gone}},
 	} {
 		step.says()
 		if told := d.round(t); !slices.Equal(told, step.want) {
@@ -139,12 +146,59 @@ func TestAContainerAsksOnce(t *testing.T) {
 		}
 	}
 	delete(d.holder, "notes")
-	d.refuse = agentapi.Errorf(agentapi.CodeTooMany, "too many wait")
 	f.says(t, listed(4))
-	for range 2 {
-		if told := d.round(t); !slices.Contains(told, asks) {
-			t.Errorf("there was no room, and now: %q", told)
+	for _, code := range []agentapi.Code{agentapi.CodeTooMany, agentapi.CodeConflict, ""} {
+		if d.refuse = nil; code != "" {
+			d.refuse = agentapi.Errorf(code, "You have another app of this name.")
 		}
+		if told := d.round(t); !slices.Contains(told, asks) {
+			t.Errorf("it was refused, and now: %q", told)
+		}
+		said := ""
+		if trouble := d.Trouble(); trouble != nil {
+			said = trouble.Words.String()
+		}
+		if code != "" && said != "The container web has no address. You have another app of this name." || code == "" && said != "" {
+			t.Errorf("the owner reads %q", said)
+		}
+	}
+	if told := d.round(t); len(told) > 0 {
+		t.Errorf("it has its address, and now: %q", told)
+	}
+}
+
+// The owner is told why no container asks, and that it is over.
+func TestWhatIsWrongIsTold(t *testing.T) {
+	t.Parallel()
+	f := engine(t, nil)
+	d := open(t, f)
+	socket := f.socket
+	forbidden := filepath.Join(filepath.Dir(socket), "other")
+	programs.Must(t, os.WriteFile(forbidden, nil, 0o600))
+	for _, step := range []struct {
+		what string
+		do   func()
+		says string
+		away bool
+	}{
+		{"nothing is", func() {}, "", false},
+		{"no socket", func() { f.socket = socket + "s" }, "There is no container engine at " + socket + "s.", true},
+		{"another file", func() { f.socket = forbidden }, "The container engine at " + forbidden + " cannot be asked: ", true},
+		{"no engine", func() { f.socket = socket; f.list.Store("no") }, "The container engine at " + socket + " cannot be asked: ", true},
+		{"a short name", func() { f.says(t, listed(1, label("porchlight.name", "notes"))) }, "The container web has no address. Its label porchlight.name counts as the whole address alone, like notes.maya.example:", false},
+		{"the whole one", func() { f.says(t, listed(1)) }, "", false},
+	} {
+		step.do()
+		d.round(t)
+		switch trouble := d.Trouble(); {
+		case trouble == nil != (step.says == ""):
+			t.Errorf("%s: %+v", step.what, trouble)
+		case trouble != nil && (trouble.Away != step.away || !strings.HasPrefix(trouble.Words.String(), step.says)):
+			t.Errorf("%s: %v %q", step.what, trouble.Away, trouble.Words)
+		}
+	}
+	if said := away("/s", fmt.Errorf("asked: %w", context.DeadlineExceeded)).String(); said != "The container engine at /s did not answer within 5 seconds." {
+		t.Errorf("one that hangs: %q", said)
 	}
 }
 
@@ -162,7 +216,7 @@ func TestNoContainerTakesAnothersPlace(t *testing.T) {
 	}
 	mallet := with("Names", []string{"/mallet"})
 	f.says(t, listed(2, mallet, at(9999, "0.0.0.0")), listed(1))
-	if told := d.round(t); !slices.Equal(told, []string{"container web (nginx:1) asks for notes at 8080 as Notes"}) {
+	if told := d.round(t); !slices.Equal(told, []string{"container web (nginx:1 " + short + ") asks for notes at 8080 as Notes"}) {
 		t.Errorf("two with one name, the second asked first: %q", told)
 	}
 	d.holder["notes"] = agentapi.Container{Engine: f.socket, Name: "web", ImageID: id(1000)}
@@ -174,10 +228,18 @@ func TestNoContainerTakesAnothersPlace(t *testing.T) {
 	if told := d.round(t); len(told) != 2 || !strings.HasPrefix(told[0], "container mallet") {
 		t.Errorf("what was approved is gone: %q", told)
 	}
-	f.says(t, listed(3, mallet, at(8080, "::")), listed(1))
-	for _, line := range d.round(t) {
-		if strings.Contains(line, "asks") {
-			t.Errorf("two at one port: %q", line)
+	for address, asks := range map[string]string{
+		"127.0.0.1": "",                     // that cannot be, so neither is believed
+		"::":        "container web (nginx", // is not as exact as 127.0.0.1, where the other is
+		"::1":       "container web (nginx",
+		"0.0.0.0":   "container web (nginx",
+	} {
+		clear(d.holder)
+		f.says(t)
+		d.round(t)
+		f.says(t, listed(3, mallet, at(8080, address)), listed(1))
+		if told := strings.Join(d.round(t), "\n"); !strings.HasPrefix(told, asks) || strings.Contains(told, "asks") != (asks != "") || strings.Contains(told, "mallet") {
+			t.Errorf("another at port 8080 of %s: %q", address, told)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +22,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/procinfo"
 	"porchlight/internal/broadcast"
+	"porchlight/internal/words"
 )
 
 // lookEvery is how often containers are looked at for labels.
@@ -50,16 +53,17 @@ type Containers struct {
 	looking sync.Mutex // one look at a time
 	last    look       // guarded by looking
 
-	asking map[string]claim  // by name; of Run alone
-	logged map[string]string // what the log said of a container last, by its id; of Run alone
+	asking  map[string]claim      // by name; of Run alone
+	told    map[string]words.Text // what is wrong with a container, by its id, or with the engine, by its socket; of Run alone
+	trouble atomic.Pointer[agentapi.ContainersTrouble]
 }
 
 // seen is what runs by one answer of an engine. It is never changed.
 type seen struct {
-	socket string
-	all    []container
-	byPort map[int]agentapi.Container
-	byID   map[string]agentapi.Container
+	socket  string
+	all     []container
+	byPlace map[netip.AddrPort]agentapi.Container
+	byID    map[string]agentapi.Container
 	// listened are the sockets that listened before the engine was asked: one that still
 	// does belongs to who the answer says.
 	listened map[uint64]bool
@@ -74,7 +78,7 @@ type look struct {
 // New starts nothing.
 func New(cfg Config) *Containers {
 	cfg.Every = cmp.Or(cfg.Every, lookEvery)
-	return &Containers{cfg: cfg, asking: map[string]claim{}, logged: map[string]string{}}
+	return &Containers{cfg: cfg, asking: map[string]claim{}, told: map[string]words.Text{}}
 }
 
 // look asks the engine. Who waited for another's look that began later takes that.
@@ -95,26 +99,27 @@ func (c *Containers) look(ctx context.Context, socket string) (*seen, error) {
 		c.last = look{began: began, err: err}
 		return nil, err
 	}
-	now.byPort, now.byID = index(now.all)
+	now.byPlace, now.byID = index(now.all)
 	c.now.Store(now)
 	c.last = look{began: began, seen: now}
 	return now, nil
 }
 
-// Behind says which container takes connections at a port, by the socket that listens there,
-// 0 where none is seen, and calls who listens by it. It is zero for none, and nil where that
-// is not known. fresh has the engine asked where its last answer may be about another socket.
-func (c *Containers) Behind(port int, socket uint64, l *agentapi.Listener, fresh bool) *agentapi.Container {
-	at := c.cfg.Socket()
-	if at == "" {
+// Behind says which container takes connections at a place of this computer, 127.0.0.1 or
+// [::1] and a port, by the socket that listens there, 0 where none is seen, and calls who
+// listens by it. It is zero for none, and nil where that is not known. fresh has the engine
+// asked where its last answer may be about another socket.
+func (c *Containers) Behind(at netip.AddrPort, socket uint64, l *agentapi.Listener, fresh bool) *agentapi.Container {
+	engine := c.cfg.Socket()
+	if engine == "" {
 		return nil
 	}
 	now := c.now.Load()
-	if now != nil && now.socket != at {
+	if now != nil && now.socket != engine {
 		now = nil
 	}
 	if fresh && (now == nil || socket == 0 || !now.listened[socket]) {
-		now, _ = c.look(context.Background(), at) // Run says what is wrong
+		now, _ = c.look(context.Background(), engine) // Run says what is wrong
 	}
 	forwarded := l.Program == "" || forwards[l.Program]
 	if now == nil || socket != 0 && !now.listened[socket] {
@@ -123,7 +128,7 @@ func (c *Containers) Behind(port int, socket uint64, l *agentapi.Listener, fresh
 		}
 		return nil
 	}
-	found, there := now.byPort[port]
+	found, there := now.byPlace[at]
 	if !forwarded {
 		found, there = now.byID[procinfo.ContainerOf(l.PID)] // in the computer's own network
 	}
@@ -133,11 +138,26 @@ func (c *Containers) Behind(port int, socket uint64, l *agentapi.Listener, fresh
 	return &found
 }
 
-// Name is what a program at a port is called to the owner: by its container, where one is
+// at is the container that an app on a port would be of: on 127.0.0.1, and else on [::1].
+func (s *seen) at(port int) agentapi.Container {
+	for _, address := range loopback {
+		if found, ok := s.byPlace[netip.AddrPortFrom(address, uint16(port))]; ok {
+			return found
+		}
+	}
+	return agentapi.Container{}
+}
+
+// runsAt says whether one is there that a container's approval is for, at a port of it.
+func (s *seen) runsAt(c agentapi.Container, port int) bool {
+	return slices.ContainsFunc(s.all, func(one container) bool { return one.Same(c) && slices.Contains(one.ports, port) })
+}
+
+// Name is what a program at a place is called to the owner: by its container, where one is
 // known to be behind it.
-func (c *Containers) Name(port int, p procinfo.Process, socket uint64) string {
+func (c *Containers) Name(at netip.AddrPort, p procinfo.Process, socket uint64) string {
 	l := agentapi.Listener(p)
-	if behind := c.Behind(port, socket, &l, false); behind == nil || *behind == (agentapi.Container{}) {
+	if behind := c.Behind(at, socket, &l, false); behind == nil || *behind == (agentapi.Container{}) {
 		return p.Program
 	}
 	return l.Program

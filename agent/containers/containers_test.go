@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
 	"porchlight/test/programs"
 )
 
@@ -85,10 +87,23 @@ func listed(number int, change ...func(map[string]any)) map[string]any {
 	return one
 }
 
-func id(number int) string { return fmt.Sprintf("%064x", number) }
+// id is one whose beginning tells it from others, too.
+func id(number int) string { return strings.Repeat(fmt.Sprintf("%08x", number), 8) }
+
+// short is how the image of listed is shown.
+var short = id(1000)[:12]
 
 func with(key string, value any) func(map[string]any) {
 	return func(one map[string]any) { one[key] = value }
+}
+
+// composed is as compose names a container, or an image would like to be.
+func composed(name, project, service string) func(map[string]any) {
+	return func(one map[string]any) {
+		one["Names"] = []string{"/" + name}
+		label("com.docker.compose.project", project)(one)
+		label("com.docker.compose.service", service)(one)
+	}
 }
 
 func label(key, value string) func(map[string]any) {
@@ -197,26 +212,26 @@ func TestWhatIsReadOfAContainer(t *testing.T) {
 		name   string // as it is known; empty for one that is left out
 		ports  []int
 	}{
-		"as it is": {func(map[string]any) {}, "web", []int{8080}},
-		"of compose": {func(o map[string]any) {
-			label("com.docker.compose.project", "shop")(o)
-			label("com.docker.compose.service", "web")(o)
-		}, "shop/web", []int{8080}},
-		"half of compose": {label("com.docker.compose.service", "web"), "web", []int{8080}},
-		"odd of compose": {func(o map[string]any) {
-			label("com.docker.compose.project", "a/b")(o)
-			label("com.docker.compose.service", "web")(o)
-		}, "web", []int{8080}},
-		"name steers":      {with("Names", []string{"/web\u202e"}), "", nil},
-		"name has a slash": {with("Names", []string{"/shop/web"}), "", nil},
-		"no name":          {with("Names", []string{}), "", nil},
-		"no image":         {with("ImageID", ""), "", nil},
-		"another's id":     {with("Id", "../../etc"), "", nil},
-		"not published":    {with("Ports", []map[string]any{{"PrivatePort": 80, "Type": "tcp"}}), "web", nil},
-		"UDP":              {with("Ports", []map[string]any{{"IP": "0.0.0.0", "PublicPort": 8080, "Type": "udp"}}), "web", nil},
-		"elsewhere":        {with("Ports", []map[string]any{{"IP": "192.0.2.1", "PublicPort": 8080, "Type": "tcp"}}), "web", nil},
-		"no port":          {with("Ports", []map[string]any{{"IP": "::", "PublicPort": 70000, "Type": "tcp"}}), "web", nil},
-		"both kinds":       {with("Ports", []map[string]any{{"IP": "0.0.0.0", "PublicPort": 1, "Type": "tcp"}, {"IP": "::", "PublicPort": 1, "Type": "tcp"}}), "web", []int{1}},
+		"as it is":          {func(map[string]any) {}, "web", []int{8080}},
+		"of compose":        {composed("shop-web-1", "shop", "web"), "shop/web", []int{8080}},
+		"of a later count":  {composed("shop-web-12", "shop", "web"), "shop/web", []int{8080}},
+		"of older compose":  {composed("shop_web_1", "shop", "web"), "shop/web", []int{8080}},
+		"of a run":          {composed("shop-web-run-3f2a9c", "shop", "web"), "shop-web-run-3f2a9c", []int{8080}},
+		"named in compose":  {composed("films", "shop", "web"), "films", []int{8080}},
+		"half of compose":   {composed("web-1", "", "web"), "web-1", []int{8080}},
+		"a service of none": {composed("shop--1", "shop", ""), "shop--1", []int{8080}},
+		// Weakness: compose's labels, baked into an image, named its containers as another's.
+		"an image that says so": {composed("mallet", "shop", "web"), "mallet", []int{8080}},
+		"name steers":           {with("Names", []string{"/web\u202e"}), "", nil},
+		"name has a slash":      {with("Names", []string{"/shop/web"}), "", nil},
+		"no name":               {with("Names", []string{}), "", nil},
+		"no image":              {with("ImageID", ""), "", nil},
+		"another's id":          {with("Id", "../../etc"), "", nil},
+		"not published":         {with("Ports", []map[string]any{{"PrivatePort": 80, "Type": "tcp"}}), "web", nil},
+		"UDP":                   {with("Ports", []map[string]any{{"IP": "0.0.0.0", "PublicPort": 8080, "Type": "udp"}}), "web", nil},
+		"elsewhere":             {with("Ports", []map[string]any{{"IP": "192.0.2.1", "PublicPort": 8080, "Type": "tcp"}}), "web", nil},
+		"no port":               {with("Ports", []map[string]any{{"IP": "::", "PublicPort": 70000, "Type": "tcp"}}), "web", nil},
+		"both kinds":            {with("Ports", []map[string]any{{"IP": "0.0.0.0", "PublicPort": 1, "Type": "tcp"}, {"IP": "::", "PublicPort": 1, "Type": "tcp"}}), "web", []int{1}},
 	} {
 		all := programs.Got(read("/run/e.sock", programs.Got(json.Marshal([]any{listed(1, tt.change)}))(t)))(t)
 		if tt.name == "" {
@@ -230,10 +245,12 @@ func TestWhatIsReadOfAContainer(t *testing.T) {
 		}
 	}
 	odd := programs.Got(read("", programs.Got(json.Marshal([]any{listed(1, with("Image", "\x1b[2J\u202e"))}))(t)))(t)
-	if len(odd) != 1 || odd[0].String() != "container web (image "+id(1000)[:12]+")" {
+	if len(odd) != 1 || odd[0].String() != "container web (image "+short+")" {
 		t.Errorf("an image with an odd name: %q", odd)
 	}
 }
+
+func at(port uint16) netip.AddrPort { return netip.AddrPortFrom(procinfo.IPv4, port) }
 
 // Which container is behind a port is the engine's word about the socket that listens now,
 // and unknown where it gives none.
@@ -246,39 +263,39 @@ func TestBehind(t *testing.T) {
 	}
 	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer ln.Close()
-	if got := d.Behind(8080, 0, forwarder(), false); got != nil {
+	if got := d.Behind(at(8080), 0, forwarder(), false); got != nil {
 		t.Errorf("before it was asked: %v", got)
 	}
 	f.says(t, listed(1))
 	l := forwarder()
-	if got := d.Behind(8080, 0, l, true); got == nil || got.Name != "web" || l.Program != "container web (nginx:1)" {
+	if got := d.Behind(at(8080), 0, l, true); got == nil || got.Name != "web" || l.Program != "container web (nginx:1 "+short+")" {
 		t.Errorf("asked: %v, called %q", got, l.Program)
 	}
 	f.says(t, listed(2, with("Names", []string{"/other"})))
-	if got := d.Behind(8080, 0, forwarder(), false); got == nil || got.Name != "web" {
+	if got := d.Behind(at(8080), 0, forwarder(), false); got == nil || got.Name != "web" {
 		t.Errorf("not asked anew: %v", got)
 	}
-	if got := d.Behind(8080, 0, forwarder(), true); got == nil || got.Name != "other" {
+	if got := d.Behind(at(8080), 0, forwarder(), true); got == nil || got.Name != "other" {
 		t.Errorf("asked anew: %v", got)
 	}
 	l = forwarder()
-	if got := d.Behind(8080, 1<<60, l, true); got != nil || l.Program != "" {
+	if got := d.Behind(at(8080), 1<<60, l, true); got != nil || l.Program != "" {
 		t.Errorf("a socket that was not there when the engine was asked: %v, called %q", got, l.Program)
 	}
 	for program, of := range map[string]string{"": "other", "python3": ""} {
-		if got := d.Behind(8080, 0, &agentapi.Listener{PID: os.Getpid(), Program: program}, true); got == nil || got.Name != of {
+		if got := d.Behind(at(8080), 0, &agentapi.Listener{PID: os.Getpid(), Program: program}, true); got == nil || got.Name != of {
 			t.Errorf("%q listens: %v", program, got)
 		}
 	}
-	if got := d.Behind(9, 0, forwarder(), true); got == nil || *got != (agentapi.Container{}) {
+	if got := d.Behind(at(9), 0, forwarder(), true); got == nil || *got != (agentapi.Container{}) {
 		t.Errorf("a port of none: %v", got)
 	}
 	f.list.Store("no")
-	if got := d.Behind(8080, 0, forwarder(), true); got != nil {
+	if got := d.Behind(at(8080), 0, forwarder(), true); got != nil {
 		t.Errorf("the engine is away: %v", got)
 	}
 	f.socket = ""
-	if got := d.Behind(8080, 0, forwarder(), true); got != nil {
+	if got := d.Behind(at(8080), 0, forwarder(), true); got != nil {
 		t.Errorf("off: %v", got)
 	}
 }
@@ -300,7 +317,7 @@ func TestLooksAreShared(t *testing.T) {
 	for range callers {
 		all.Go(func() {
 			here.Done()
-			d.Behind(8080, 0, &agentapi.Listener{}, true)
+			d.Behind(at(8080), 0, &agentapi.Listener{}, true)
 		})
 	}
 	here.Wait()

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
+	"porchlight/internal/words"
 )
 
 // container is one that runs, as its engine describes it; all of it is valid.
@@ -18,7 +20,8 @@ type container struct {
 	agentapi.Container
 	id      string
 	created int64
-	ports   []int // of this computer, that lead to it
+	ports   []int            // of this computer, that lead to it
+	places  []netip.AddrPort // where it publishes them
 	labels  map[string]string
 }
 
@@ -74,21 +77,27 @@ func (row described) read(socket string) (one container, ok bool) {
 	if !aName.MatchString(one.Name) {
 		return one, false
 	}
-	// Compose names what it makes anew each time. An image that says so of itself has a name
-	// of its own choice, and its own id beside it.
+	// Compose counts what it makes of a service. Its labels may be an image's own, and the
+	// container's name may not.
 	project, service := row.Labels["com.docker.compose.project"], row.Labels["com.docker.compose.service"]
-	if aName.MatchString(project) && aName.MatchString(service) {
+	if of, counted := strings.CutPrefix(one.Name, project); counted && service != "" && countedBy(of, service) {
 		one.Name = project + "/" + service
 	}
 	if !aPlace.MatchString(one.Image) {
-		one.Image = "image " + one.ImageID[:12]
+		one.Image = "image"
 	}
 	if len(one.Image) > maxImage {
 		one.Image = one.Image[:maxImage] + "…"
 	}
 	for _, port := range row.Ports {
-		if port.Type == "tcp" && port.PublicPort > 0 && port.PublicPort <= 65535 && here(port.IP) {
-			one.ports = append(one.ports, port.PublicPort)
+		if port.Type != "tcp" || port.PublicPort < 1 || port.PublicPort > 65535 {
+			continue
+		}
+		at := slices.DeleteFunc(places(port.IP, uint16(port.PublicPort)), func(at netip.AddrPort) bool {
+			return reaches(at, loopback[0]) == 0 && reaches(at, loopback[1]) == 0
+		})
+		if len(at) > 0 {
+			one.ports, one.places = append(one.ports, port.PublicPort), append(one.places, at...)
 		}
 	}
 	slices.Sort(one.ports)
@@ -96,31 +105,58 @@ func (row described) read(socket string) (one container, ok bool) {
 	return one, true
 }
 
-// here says whether a port that is published at an address is one of 127.0.0.1 or [::1].
-func here(address string) bool {
-	ip, err := netip.ParseAddr(address)
-	return address == "" || err == nil && (ip.IsUnspecified() || ip.String() == "127.0.0.1" || ip == netip.IPv6Loopback())
+// countedBy says whether compose has a name end so for a container of a service: -web-1, or
+// _web_1 where it is older.
+func countedBy(end, service string) bool {
+	number, ok := strings.CutPrefix(end, "-"+service+"-")
+	if !ok {
+		number, ok = strings.CutPrefix(end, "_"+service+"_")
+	}
+	_, err := strconv.ParseUint(number, 10, 16)
+	return ok && err == nil
 }
 
-// index finds containers by port and by id. A port that two of them publish, at addresses of
-// different kinds, is neither's.
-func index(all []container) (byPort map[int]agentapi.Container, byID map[string]agentapi.Container) {
-	byPort, byID = map[int]agentapi.Container{}, map[string]agentapi.Container{}
-	twice := map[int]bool{}
+// loopback are the addresses of this computer at which apps are.
+var loopback = [...]netip.Addr{procinfo.IPv4, procinfo.IPv6}
+
+// places are where a port is published. An engine that names no address means all.
+func places(address string, port uint16) []netip.AddrPort {
+	if address == "" {
+		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), port), netip.AddrPortFrom(netip.IPv6Unspecified(), port)}
+	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return nil
+	}
+	return []netip.AddrPort{netip.AddrPortFrom(ip, port)}
+}
+
+// reaches says how exactly what is published at a place takes connections to an address, as
+// the kernel tells between sockets; 0 is not at all.
+func reaches(at netip.AddrPort, address netip.Addr) int {
+	return procinfo.Bound{At: at}.Reaches(address)
+}
+
+// index finds containers by where connections to them arrive, and by id. A place that two of
+// them have alike is neither's.
+func index(all []container) (byPlace map[netip.AddrPort]agentapi.Container, byID map[string]agentapi.Container) {
+	byPlace, byID = map[netip.AddrPort]agentapi.Container{}, map[string]agentapi.Container{}
+	best := map[netip.AddrPort]int{}
 	for _, one := range all {
 		byID[one.id] = one.Container
-		for _, port := range one.ports {
-			_, taken := byPort[port]
-			twice[port] = twice[port] || taken
-			byPort[port] = one.Container
+		for _, published := range one.places {
+			for _, address := range loopback {
+				at, rank := netip.AddrPortFrom(address, published.Port()), reaches(published, address)
+				switch {
+				case rank > best[at]:
+					best[at], byPlace[at] = rank, one.Container
+				case rank == best[at] && rank > 0 && byPlace[at] != one.Container:
+					byPlace[at] = agentapi.Container{}
+				}
+			}
 		}
 	}
-	for port := range twice {
-		if twice[port] {
-			delete(byPort, port)
-		}
-	}
-	return byPort, byID
+	return byPlace, byID
 }
 
 // claim is what a container asks for by its labels.
@@ -136,32 +172,34 @@ const (
 	portLabel  = "porchlight.port"
 )
 
-// claims reads what a container asks for; why says what is wrong with that, and is empty for
+// claims reads what a container asks for; why says what is wrong with that, and is zero for
 // one that asks for nothing.
 //
 // An engine lists the labels of an image among those of its containers, and does not tell them
 // apart. So a name counts where it is the whole address: whoever made an image cannot know
 // this computer's, and whoever writes it means this computer.
-func (one container) claims(host string) (asks claim, ok bool, why string) {
+func (one container) claims(host string) (asks claim, ok bool, why words.Sentence) {
 	given, there := one.labels[nameLabel]
 	if !there {
-		return asks, false, ""
+		return asks, false, why
 	}
 	name, whole := strings.CutSuffix(given, "."+host)
 	if host == "" || !whole {
-		return asks, false, fmt.Sprintf("its label %s counts as the whole address alone, like notes.%s: a shorter one may have come with its image", nameLabel, cmp.Or(host, "HOST"))
+		return asks, false, words.Of("Its label %[1]s counts as the whole address alone, like %[2]s: a shorter one may have come with its image.", nameLabel, "notes."+cmp.Or(host, "HOST"))
 	}
 	asks = claim{one, agentapi.PublishRequest{Name: name, Label: cmp.Or(one.labels[labelLabel], name)}}
 	switch port, named := one.labels[portLabel]; {
 	case named:
 		asks.LocalPort, _ = strconv.Atoi(port)
 		if !slices.Contains(one.ports, asks.LocalPort) {
-			return asks, false, fmt.Sprintf("its label %s is no port of this computer that it publishes", portLabel)
+			return asks, false, words.Of("Its label %s is no port of this computer that it publishes.", portLabel)
 		}
-	case len(one.ports) != 1:
-		return asks, false, fmt.Sprintf("it publishes %d ports on this computer, so %s has to name one", len(one.ports), portLabel)
+	case len(one.ports) == 0:
+		return asks, false, words.Of("It publishes no port on this computer.")
+	case len(one.ports) > 1:
+		return asks, false, words.Of("It publishes several ports on this computer, so its label %s has to name one.", portLabel)
 	default:
 		asks.LocalPort = one.ports[0]
 	}
-	return asks, true, ""
+	return asks, true, why
 }

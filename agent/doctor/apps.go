@@ -71,6 +71,18 @@ func Crowded(at *time.Time) []Finding {
 		"Whoever is signed in has places kept. Its log names the limit, and a network that met it.")}
 }
 
+// Containers tells what keeps containers from the addresses that they ask for.
+func Containers(trouble *agentapi.ContainersTrouble) []Finding {
+	if trouble == nil {
+		return nil
+	}
+	f := Finding{Check: "containers", State: note, Text: trouble.Words.String(), Words: trouble.Words}
+	if trouble.Away {
+		f.State, f.Next = wrong, "Start it, or name another: porchlight settings --containers SOCKET. Until it answers, containers that start get no visitors."
+	}
+	return []Finding{f}
+}
+
 // Users tells of other users of this computer who wait for an answer.
 func Users(users []agentapi.LocalUser) []Finding {
 	var found []Finding

@@ -122,7 +122,7 @@ func (p Patient) checks() []check {
 		checks = append(checks, func(ctx context.Context) []Finding { return App(ctx, app, p.Ask) })
 	}
 	return append(checks, func(context.Context) []Finding {
-		return slices.Concat(Domains(p.Domains), HTTP(p.State.HTTPBroken), Crowded(p.State.Crowded), Users(p.State.Users), Mails(p.State.Undelivered))
+		return slices.Concat(Domains(p.Domains), HTTP(p.State.HTTPBroken), Crowded(p.State.Crowded), Containers(p.State.Containers), Users(p.State.Users), Mails(p.State.Undelivered))
 	})
 }
 

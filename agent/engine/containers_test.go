@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/upstream"
@@ -83,7 +84,7 @@ func TestAnApprovalIsForOneContainer(t *testing.T) {
 			if status, err := d.asks(t, web, "notes", 8000); status != agentapi.StatusPending || err != nil {
 				t.Fatalf("%s, %v", status, err)
 			}
-			if l := d.shown(t).Listener; l.Program != "container web (nginx:1)" {
+			if l := d.shown(t).Listener; l.Program != "container web (nginx:1 aa)" {
 				t.Errorf("the request shows %+v", l)
 			}
 			programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
@@ -100,7 +101,7 @@ func TestAnApprovalIsForOneContainer(t *testing.T) {
 					t.Errorf("%s, %v", status, err)
 				}
 			}
-			if said := d.shown(t).ListenerChange(strings.Clone); tt.asks && tt.port == 8000 && !strings.HasPrefix(said, "notes was approved for container web (nginx:1); now ") {
+			if said := d.shown(t).ListenerChange(strings.Clone); tt.asks && tt.port == 8000 && !strings.HasPrefix(said, "notes was approved for container web (nginx:1 aa); now ") {
 				t.Errorf("the owner reads %q", said)
 			}
 			if app := d.shown(t); tt.asks != (app.Status == agentapi.StatusPending) || tt.asks && len(d.gone) == 0 {
@@ -152,6 +153,54 @@ func TestApprovingLooksWhichContainerItIs(t *testing.T) {
 	}
 	d.behind[8000] = web
 	programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+}
+
+// Weakness: while an engine hangs, a yes waited for it again and again, up to 13 seconds. It waits
+// as long as for any program, and what the engine said of the same socket before counts.
+func TestApprovingWaitsForNoEngine(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[bool]agentapi.Code{false: agentapi.CodeUnavailable, true: ""} {
+		d := openDocker(t)
+		hangs, asked := make(chan struct{}), make(chan struct{}, 9)
+		tells := d.cfg.Container
+		d.cfg.Container = func(at upstream.Target, l *agentapi.Listener, fresh bool) *agentapi.Container {
+			if fresh {
+				asked <- struct{}{}
+				<-hangs
+			}
+			return tells(at, l, false)
+		}
+		d.close()
+		d.open()
+		d.apps.lookFor = time.Millisecond
+		_, err := d.asks(t, web, "notes", 8000)
+		programs.Must(t, err)
+		d.away = !said
+		_, err = d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: new(agentapi.SeenOf(d.shown(t)))})
+		if <-asked; agentapi.CodeOf(err) != want {
+			t.Errorf("the engine hangs, said which it is: %v: %v", said, err)
+		}
+		close(hangs)
+	}
+}
+
+// Weakness: the owner looks, the image of that name becomes another, and the container is made
+// anew; what they say yes to was never shown. The beginning of the image's id is part of it.
+func TestAnImageThatWasNotSeenIsNotApproved(t *testing.T) {
+	t.Parallel()
+	d := openDocker(t)
+	_, err := d.asks(t, web, "notes", 8000)
+	programs.Must(t, err)
+	seen := agentapi.SeenOf(d.shown(t))
+	other := web
+	other.ImageID = "bb"
+	d.behind[8000] = other
+	_, err = d.asks(t, other, "notes", 8000)
+	programs.Must(t, err)
+	if _, err := d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &seen}); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("it was not seen: %v", err)
+	}
+	programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: new(agentapi.SeenOf(d.shown(t)))})))
 }
 
 // A name that was approved for a program is no container's, and what was approved for a

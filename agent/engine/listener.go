@@ -183,6 +183,7 @@ func (a *Apps) lookSoon(ctx context.Context, e *event, app App, connect bool) {
 	select {
 	case *e = <-found:
 	case <-ctx.Done():
+		e.Contained = false // nor is a container engine waited for any longer
 		a.glance(e, app.places(e.Port), connect)
 	}
 }

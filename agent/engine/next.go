@@ -327,6 +327,9 @@ func approvable(app *store.App, e event) error {
 	case e.Port == app.LocalPort && becameAnother(app.Listener, e):
 		return agentapi.Errorf(agentapi.CodeConflict,
 			"Another program listens on port %d by now: %s. Look again before you approve it.", app.LocalPort, programOf(e.Listener))
+	case e.Port == app.LocalPort && e.Listening && app.Container != nil && e.Behind == nil:
+		return agentapi.Errorf(agentapi.CodeUnavailable,
+			"The container engine does not say which container listens on port %d now. Approve it once it answers: porchlight doctor says what is wrong.", app.LocalPort)
 	case e.Port == app.LocalPort && e.Listening && otherContainer(app.Container, e.behind()):
 		return agentapi.Errorf(agentapi.CodeConflict,
 			"Not the container that asked listens on port %d now, but %s. Look again before you approve it.", app.LocalPort, programOf(e.Listener))

@@ -34,9 +34,9 @@ type Config struct {
 	App func(port int) (agentapi.AppSummary, bool)
 	// Seen is who listens on a port.
 	Seen func(ctx context.Context, port int) (agentapi.PortSeen, error)
-	// Called is what the owner is told of the program at a port: a container's name where one is
-	// behind it; nil for the program's own.
-	Called func(port int, p procinfo.Process, socket uint64) string
+	// Called is what the owner is told of the program at a place of this computer: a container's
+	// name where one is behind it; nil for the program's own.
+	Called func(at netip.AddrPort, p procinfo.Process, socket uint64) string
 	// Suggest makes a free name and label out of the first text that gives any.
 	Suggest func(texts ...string) (name, label string)
 	// OwnPorts are Porchlight's own.
@@ -90,7 +90,7 @@ func (l *Listening) List() []agentapi.Listening {
 			who = one.Find()
 		}
 		if l.cfg.Called != nil {
-			who.Program = l.cfg.Called(one.port, who, one.Inode)
+			who.Program = l.cfg.Called(one.place(), who, one.Inode)
 		}
 		out = append(out, l.entry(one, who, since[one.spot()]))
 	}
@@ -98,6 +98,14 @@ func (l *Listening) List() []agentapi.Listening {
 }
 
 func (one listener) spot() spot { return spot{one.port, one.UserID, one.Inode} }
+
+// place is where a connection of this computer arrives at it.
+func (one listener) place() netip.AddrPort {
+	if one.v6 {
+		return netip.AddrPortFrom(procinfo.IPv6, uint16(one.port))
+	}
+	return netip.AddrPortFrom(procinfo.IPv4, uint16(one.port))
+}
 
 // reachable picks for each port the socket that a connection of this computer arrives
 // at: on 127.0.0.1, and where nobody is there, on [::1].

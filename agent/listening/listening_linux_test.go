@@ -47,7 +47,7 @@ func newRig(own ...int) *rig {
 			}
 			return "", ""
 		},
-		Called:   func(_ int, p procinfo.Process, _ uint64) string { return p.Program },
+		Called:   func(_ netip.AddrPort, p procinfo.Process, _ uint64) string { return p.Program },
 		OwnPorts: own, Me: me(), Titles: r.titles.Load,
 	})
 	r.AskFor(programs.Patience) // a busy machine may need more than the second there is

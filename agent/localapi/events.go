@@ -58,6 +58,7 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		ActivityVersion: a.cfg.Activity.Version(),
 		Update:          a.cfg.Update(),
 		HTTPBroken:      a.cfg.Broken(),
+		Containers:      a.cfg.Containers(),
 		Language:        a.cfg.Settings.Get().Language,
 		Locked:          len(a.server.ownerSecretHash()) == 0,
 	}

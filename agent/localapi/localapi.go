@@ -103,6 +103,8 @@ type Config struct {
 	Broken func() int
 	// Crowded is when visitors last had all they may have; zero for never.
 	Crowded func() time.Time
+	// Containers is what keeps containers from addresses, nil for nothing.
+	Containers func() *agentapi.ContainersTrouble
 	// Update is what is known of newer versions.
 	Update func() *agentapi.Update
 	Log    *slog.Logger // discarded when nil

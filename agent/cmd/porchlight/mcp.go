@@ -60,7 +60,7 @@ func newAssistant(c cli, me string) *assistant {
 		// What a port is meant for is the owner's to see, and is not asked for.
 		listens: listening.New(listening.Config{
 			App:     func(int) (agentapi.AppSummary, bool) { return agentapi.AppSummary{}, false },
-			Called:  func(_ int, p procinfo.Process, _ uint64) string { return p.Program },
+			Called:  func(_ netip.AddrPort, p procinfo.Process, _ uint64) string { return p.Program },
 			Suggest: func(...string) (name, label string) { return "", "" },
 			Me:      me,
 			Titles:  func() bool { return false },

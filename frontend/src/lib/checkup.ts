@@ -128,6 +128,8 @@ function looked(snapshot: OwnerState, preferences: Preferences | undefined, { fi
         return state === 'ok' ? [] : [line(words.data)];
       case 'disk':
         return [line(state === 'ok' ? words.disk : words.diskFull)];
+      case 'containers':
+        return [line(words.containers)];
       case 'menu bar':
         return [line(words.menuBar)];
       case 'names':

@@ -141,6 +141,7 @@ export const ofWindow = {
     data: 'Others can get at Porchlight’s data',
     disk: 'Disk',
     diskFull: 'The disk is nearly full',
+    containers: 'Containers',
     menuBar: 'Menu bar',
     dark: 'Everything is dark',
     darkText: 'Nobody can open anything until you light up again.',

@@ -137,6 +137,7 @@ export const ofWindow: Spoken<typeof english> = {
     data: 'Andere kommen an die Daten von Porchlight',
     disk: 'Festplatte',
     diskFull: 'Die Festplatte ist fast voll',
+    containers: 'Container',
     menuBar: 'Menüleiste',
     dark: 'Alles ist dunkel',
     darkText: 'Niemand kann etwas öffnen, bis Sie das Licht wieder anmachen.',
