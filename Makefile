@@ -165,10 +165,9 @@ test-desktops: package ## play the owner's story with the menu-bar app's package
 images: setup-cli ## images of the server and of the agent, from scratch and without a container engine, into out/images
 	build/images.sh '$(VERSION)' '$(LDFLAGS)'
 
-test-containers: setup-containers cli images ## containers that ask by their labels, the images and compose files by Debian's podman, as root, and helm's lint of the chart
+test-containers: setup-containers cli images ## containers that ask by their labels, the images and compose files by Debian's podman, and the chart by helm's lint and kubeconform
 	PORCHLIGHT_CONTAINERS=1 go test -count 1 -timeout 30m -v ./test/containers
-	go run helm.sh/helm/v4/cmd/helm@v4.3.2 lint --strict build/containers/chart
-	go run helm.sh/helm/v4/cmd/helm@v4.3.2 lint --strict build/containers/chart --set nodes=3,secret=porch,tls=files,tlsSecret=tls
+	build/containers/lint.sh
 
 windows: setup-package frontend ## cross-build for Windows, with installers, into out/ (the menu bar runs nowhere yet)
 	build/windows.sh '$(VERSION)' '$(LDFLAGS)'

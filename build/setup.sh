@@ -61,7 +61,7 @@ if [ "$want" = apps ]; then
 	# Servers without the packages that would start them as services, where there are such.
 	packages="$packages
 		rclone python3-caldav python3-django python3-flask python3-fastapi python3-uvicorn jupyter-notebook jupyterhub ruby-rails puma
-		transmission-daemon syncthing cockpit-ws cockpit-bridge cockpit-system
+		transmission-daemon syncthing icecast2 mpv firefox-esr cockpit-ws cockpit-bridge cockpit-system
 		wordpress wordpress-theme-twentytwentythree libapache2-mod-php8.2 php8.2-mysql mariadb-server-core mariadb-client-core"
 fi
 

@@ -236,6 +236,7 @@ func (r *rig) serve(t testing.TB) {
 			Find: r.apps.ByID, Root: func() engine.Root { return engine.Root{} }, On: func() bool { return false }, Changes: r.outside.changes,
 		}),
 		Broken:      func() int { return 0 },
+		Containers:  func() *agentapi.ContainersTrouble { return nil },
 		Crowded:     func() time.Time { return time.Time{} },
 		Update:      func() *agentapi.Update { return nil },
 		Info:        info,

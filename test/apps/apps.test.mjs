@@ -15,6 +15,7 @@ import home from './apps/home.mjs'
 import https from './apps/https.mjs'
 import jupyter from './apps/jupyter.mjs'
 import manifest from './apps/manifest.mjs'
+import music from './apps/music.mjs'
 import next from './apps/next.mjs'
 import nginx from './apps/nginx.mjs'
 import programs from './apps/programs.mjs'
@@ -28,7 +29,7 @@ import wordpress from './apps/wordpress.mjs'
 import { startHouse } from './house.mjs'
 import { Stage } from './stage.mjs'
 
-const apps = [nginx, vite, https, git, grpc, sveltekit, reactrouter, webpack, next, ...frameworks, rails, wordpress, ...jupyter, ...home, webdav, caldav, ...programs, manifest]
+const apps = [nginx, vite, https, git, grpc, sveltekit, reactrouter, webpack, next, ...frameworks, rails, wordpress, ...jupyter, ...home, webdav, caldav, music, ...programs, manifest]
 const wanted = process.env.PORCHLIGHT_APPS ?? ''
 const headings = wanted.split(',')
 const chosen = apps.filter((app) => !wanted || (wanted === 'quick' ? app.quick : headings.includes(app.heading)))

@@ -16,7 +16,7 @@ commands="/usr/bin/chromium certutil nginx apache2 openssl git go node npm"
 if [ "$PORCHLIGHT_APPS" = quick ]; then
 	setup=test packages="../e2e quick"
 else
-	commands+=" rclone radicale mariadbd php"
+	commands+=" rclone radicale mariadbd php icecast2 mpv"
 fi
 PATH=$PATH:/usr/sbin has_commands $setup $commands
 has_programs
