@@ -20,13 +20,20 @@ import (
 
 // firefox is asked by WebDriver BiDi (W3C).
 type firefox struct {
-	t    *testing.T
-	conn *websocket.Conn
-	last int
-	tab  string
+	t       *testing.T
+	conn    *websocket.Conn
+	process *programs.Process
+	last    int
+	tab     string
 }
 
 func newFirefox(t *testing.T) realBrowser {
+	t.Helper()
+	return startFirefox(t, nil)
+}
+
+// startFirefox has a profile of its own, where the certificates of roots are trusted.
+func startFirefox(t *testing.T, env []string, roots ...string) *firefox {
 	t.Helper()
 	program, err := exec.LookPath("firefox-esr")
 	if err != nil {
@@ -46,14 +53,17 @@ func newFirefox(t *testing.T) realBrowser {
 	}
 	programs.Must(t, os.WriteFile(filepath.Join(dir, "user.js"), []byte(prefs), 0o600))
 	cmd := exec.Command(program, "--headless", "--no-remote", "--remote-debugging-port", "0", "--profile", dir)
-	cmd.Env = append(os.Environ(), "HOME="+dir, "MOZ_CRASHREPORTER_DISABLE=1")
+	cmd.Env = append(append(os.Environ(), "HOME="+dir, "MOZ_CRASHREPORTER_DISABLE=1"), env...)
+	if len(roots) > 0 {
+		trust(t, dir, roots)
+	}
 	p := programs.Begin(t, cmd)
 	said := programs.Got(p.Logs(t.Context(), `WebDriver BiDi listening on (ws://\S+)\n`))(t)
 	conn, _, err := websocket.Dial(t.Context(), said[1]+"/session", nil)
 	programs.Must(t, err)
 	t.Cleanup(func() { conn.CloseNow() })
 	conn.SetReadLimit(1 << 24)
-	f := &firefox{t: t, conn: conn}
+	f := &firefox{t: t, conn: conn, process: p}
 	programs.Must(t, f.command("session.new", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{"acceptInsecureCerts": true}}}, nil))
 	var made struct{ Context string }
 	programs.Must(t, f.command("browsingContext.create", map[string]any{"type": "tab"}, &made))

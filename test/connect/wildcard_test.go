@@ -75,6 +75,10 @@ func TestOneCertificateForAllApps(t *testing.T) {
 		}
 	}
 
+	roots := w.path("public.pem")
+	programs.Must(t, os.WriteFile(roots, authority.Root, 0o600))
+	w.browsersMixHosts(t, roots)
+
 	// The DNS goes away again: nobody notices, and no name is told to the authority.
 	w.restartControl(listen)
 	w.awaitCertificate(t, authority, "wiki."+account.Host, func(leaf *x509.Certificate) bool { return leaf.Equal(common) })
