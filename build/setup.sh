@@ -34,7 +34,7 @@ fail() { say "setup: $*"; exit 1; }
 packages="ca-certificates curl git"
 case $want in
 cli) ;;
-containers) packages="$packages podman podman-compose buildah debootstrap runc netavark aardvark-dns iptables" ;;
+containers) packages="$packages podman podman-compose buildah debootstrap runc netavark aardvark-dns iptables slirp4netns uidmap" ;;
 load) packages="$packages postgresql patroni etcd-server" ;;
 bench) packages="$packages haproxy nginx libnginx-mod-stream nghttp2-client postgresql xvfb dbus chromium" ;;
 desktop | package | test | panels | screenshots | apps)

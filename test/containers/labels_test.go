@@ -48,6 +48,11 @@ func (b *beside) runs(name, image string, port int, labels ...string) {
 	b.podman(append(args, image)...)
 }
 
+// idOf is the beginning of an image's id.
+func (b *beside) idOf(image string) string {
+	return strings.TrimPrefix(b.podman("image", "inspect", "--format", "{{.Id}}", image), "sha256:")[:12]
+}
+
 func (b *beside) address(app string) string {
 	return strings.Replace(b.url, "https://", "https://"+app+".", 1)
 }
@@ -67,7 +72,7 @@ func TestAContainerAsksByItsLabels(t *testing.T) {
 	label := "porchlight.name=films." + b.host
 	b.runs("films", "localhost/hello:1", port, label, "porchlight.label=Films")
 	asks := b.waits("films")
-	if want := "container films (localhost/hello:1)"; asks.Listener.Program != want || asks.Label != "Films" || asks.LocalPort != port {
+	if want := "container films (localhost/hello:1 " + b.idOf("localhost/hello:1") + ")"; asks.Listener.Program != want || asks.Label != "Films" || asks.LocalPort != port {
 		t.Errorf("the owner reads %+v, want %s", asks, want)
 	}
 	if listens := b.types("listening"); !strings.Contains(listens, "container films") {
@@ -82,7 +87,7 @@ func TestAContainerAsksByItsLabels(t *testing.T) {
 	if status, body, err := page(t.Context(), b.maya.Do, b.address("films")); err == nil && strings.HasPrefix(body, "hello") {
 		t.Errorf("another image has its visitors: %d %q", status, body)
 	}
-	if asks := b.waits("films"); !strings.Contains(asks.ListenerChange(strings.Clone), "container films (localhost/hello:2)") {
+	if asks := b.waits("films"); !strings.Contains(asks.ListenerChange(strings.Clone), "container films (localhost/hello:2 "+b.idOf("localhost/hello:2")+")") {
 		t.Errorf("it asks again: %q", asks.ListenerChange(strings.Clone))
 	}
 	b.podman("rm", "--force", "--time", "0", "films")
@@ -101,10 +106,25 @@ func TestContainersThatLie(t *testing.T) {
 	b.runs("liar", "localhost/hello:1", programs.FreePort(t), "porchlight.name=liar."+b.host, "porchlight.port=22")
 	b.runs("honest", "localhost/hello:1", programs.FreePort(t), "porchlight.name=honest."+b.host)
 	b.waits("honest") // they were looked at together
+	if said, _ := b.Output("doctor"); !strings.Contains(said, "The container liar has no address. Its label porchlight.port is no port of this computer that it publishes.") || !strings.Contains(said, "The container baked has no address.") {
+		t.Errorf("doctor says %s", said)
+	}
 	for _, name := range []string{"bank", "baked", "liar"} {
 		if app := b.app(name); app.Name != "" {
 			t.Errorf("%s asks: %+v", name, app)
 		}
+	}
+}
+
+// The owner who names no engine is told, and one who names another is told no more.
+func TestASocketThatIsNone(t *testing.T) {
+	b := newBeside(t)
+	for _, socket := range []string{b.socket + ".old", b.socket} {
+		b.types("settings", "--containers", socket)
+		programs.Eventually(t, "doctor knows of "+socket, func() bool {
+			said, _ := b.Output("doctor")
+			return strings.Contains(said, "There is no container engine at "+socket) == (socket != b.socket)
+		})
 	}
 }
 

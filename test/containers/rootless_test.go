@@ -1,0 +1,48 @@
+package containers
+
+import (
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"porchlight/test/programs"
+)
+
+// tried by a normal user, whose podman has no root anywhere: what asks by labels.
+const rootless = "^(TestAContainerAsksByItsLabels|TestContainersThatLie|TestAContainerInTheHostsNetworkIsNamed|TestAContainerWithoutTheSocket)$"
+
+// The same by a user who was made for it: agent, engine and containers are all theirs, and
+// rootlessport listens in place of docker-proxy.
+func TestAsANormalUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root makes a user; whoever runs this is a normal one already")
+	}
+	const name = "porchlight-try"
+	if _, err := user.Lookup(name); err != nil {
+		programs.Got(programs.Output(exec.Command("useradd", "--create-home", "--user-group", name)))(t)
+	}
+	t.Cleanup(func() { _, _ = programs.Output(exec.Command("userdel", "--remove", name)) })
+	who := programs.Got(user.Lookup(name))(t)
+	dir := filepath.Join(who.HomeDir, "try")
+	own := func(args ...string) { programs.Got(programs.Output(exec.Command(args[0], args[1:]...)))(t) }
+	own("install", "--directory", "--owner", name, "--mode", "0700", dir, filepath.Join(dir, "run"), filepath.Join(dir, "tmp"))
+	own("cp", programs.Got(os.Executable())(t), filepath.Join(dir, "tests"))
+	own("cp", "--recursive", binaries, filepath.Join(dir, "bin"))
+	own("chown", "--recursive", name, dir)
+	as := func(command ...string) *exec.Cmd {
+		cmd := exec.Command("setpriv", append([]string{"--reuid", name, "--regid", name, "--init-groups"}, command...)...)
+		cmd.Dir = dir
+		cmd.Env = []string{"HOME=" + who.HomeDir, "USER=" + name, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "PORCHLIGHT_CONTAINERS=1",
+			"XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"), "TMPDIR=" + filepath.Join(dir, "tmp"), readyMade + "=" + filepath.Join(dir, "bin")}
+		return cmd
+	}
+	t.Cleanup(func() { _, _ = programs.Output(as("podman", "system", "migrate")) }) // ends what keeps the user's namespace
+	tests := as(filepath.Join(dir, "tests"), "-test.v", "-test.run", rootless)
+	out, err := tests.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestAContainerAsksByItsLabels") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
