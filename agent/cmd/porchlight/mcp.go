@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os/user"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
