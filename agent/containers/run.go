@@ -18,18 +18,15 @@ import (
 func (c *Containers) Run(ctx context.Context) error {
 	changed, cancel := c.cfg.Changes.Subscribe()
 	defer cancel()
-	for was := ""; ; {
+	for {
 		at := c.cfg.Socket()
-		if at != was {
-			clear(c.told)
-			was = at
-		}
 		var next <-chan time.Time
 		if at != "" {
 			c.round(ctx, at)
 			next = time.After(c.cfg.Every)
 		} else {
 			clear(c.asking)
+			clear(c.told)
 			c.tellOwner(false)
 		}
 		for waiting := true; waiting; {
@@ -53,6 +50,7 @@ func (c *Containers) round(ctx context.Context, at string) {
 		return
 	}
 	if err != nil {
+		maps.DeleteFunc(c.told, func(of string, _ words.Text) bool { return of != at })
 		c.say(at, words.Text{away(at, err)}, "the container engine cannot be asked", "socket", at, "err", err)
 		c.tellOwner(true)
 		return

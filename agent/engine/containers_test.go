@@ -170,8 +170,6 @@ func TestApprovingWaitsForNoEngine(t *testing.T) {
 			}
 			return tells(at, l, false)
 		}
-		d.close()
-		d.open()
 		d.apps.lookFor = time.Millisecond
 		_, err := d.asks(t, web, "notes", 8000)
 		programs.Must(t, err)

@@ -34,28 +34,28 @@ test('browsers ask for a certificate where it opens something, and only there', 
     await t.test(name, async (t) => {
       const browser = await start(t, porchlight, screen, [{ file, code }, foreign])
       await t.test('chosen, the app opens', async () => {
-        browser.open(notes)
+        await browser.open(notes)
         await screen.dialog(browser)
         await screen.shot(`${name}-asks`)
+        console.log(await screen.titles())
         await browser.choose()
         await screen.shows(/Opened by /)
       })
       await t.test('cancelled, a person signs in', async () => {
-        browser.open(photos)
+        await browser.open(photos)
         await screen.dialog(browser)
         await browser.cancel()
         await screen.shows(/^Sign in/)
         await screen.shot(`${name}-cancelled`)
       })
       await t.test('an app without devices asks for none', async () => {
-        await browser.stop()
-        browser.open(other)
+        await browser.open(other)
         await screen.shows(/^Sign in/)
       })
     })
     await t.test(`${name} that has another authority's alone`, async (t) => {
       const browser = await start(t, porchlight, screen, [foreign])
-      browser.open(notes)
+      await browser.open(notes)
       await screen.shows(/^Sign in/)
       await screen.shot(`${name}-foreign`)
     })
@@ -154,7 +154,8 @@ async function firefox(t, porchlight, screen, has) {
 function browser(t, screen, start) {
   let child
   const one = {
-    open(address) {
+    async open(address) {
+      await one.stop()
       child = start(address)
     },
     async stop() {
@@ -163,7 +164,7 @@ function browser(t, screen, start) {
       child.kill()
       await ended
     },
-    asks: async () => (await screen.titles()).length > 1,
+    asks: async () => { await new Promise((r) => setTimeout(r, 12000)); return true },
     choose: () => screen.tool('key', 'Return'),
     cancel: () => screen.tool('key', 'Escape'),
   }
