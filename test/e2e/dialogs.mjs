@@ -1,8 +1,8 @@
 // What Chromium and Firefox themselves ask when an app takes certificates, on a screen of its
 // own: chosen by the keyboard as a person does, cancelled, and not asked at all where nothing
-// fits. It is `make test-apps`' and no part of `make test`: it goes by browsers' own windows.
+// fits. It goes by browsers' own windows, so it is no part of `make test`:
 //
-//   node --test dialogs.mjs            SHOTS=DIR keeps pictures of the dialogs
+//   node --test dialogs.mjs            SHOTS=DIR keeps pictures of them
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -35,15 +35,14 @@ test('browsers ask for a certificate where it opens something, and only there', 
       const browser = await start(t, porchlight, screen, [{ file, code }, foreign])
       await t.test('chosen, the app opens', async () => {
         await browser.open(notes)
-        await screen.dialog(browser)
+        await screen.dialog()
         await screen.shot(`${name}-asks`)
-        console.log(await screen.titles())
         await browser.choose()
         await screen.shows(/Opened by /)
       })
       await t.test('cancelled, a person signs in', async () => {
         await browser.open(photos)
-        await screen.dialog(browser)
+        await screen.dialog()
         await browser.cancel()
         await screen.shows(/^Sign in/)
         await screen.shot(`${name}-cancelled`)
@@ -101,7 +100,13 @@ async function startScreen(t) {
       assert.fail(`${what}: there is ${JSON.stringify(await screen.titles())}`)
     },
     shows: (pattern) => screen.until(`a page ${pattern}`, async () => (await screen.titles()).some((title) => pattern.test(title))),
-    dialog: (browser) => screen.until('its dialog', browser.asks),
+    // dialog waits for one: the page behind it is grey.
+    dialog: () =>
+      screen.until('its dialog', async () => {
+        const { stdout } = await run('import', ['-window', 'root', '-crop', '1x1+100+800', '-depth', '8', 'txt:-'], { env })
+        const [r, g, b] = stdout.match(/#(\w\w)(\w\w)(\w\w)/).slice(1).map((one) => parseInt(one, 16))
+        return r === g && g === b && r > 64 && r < 192
+      }),
     async shot(name) {
       const dir = process.env.SHOTS
       if (!dir) return
@@ -130,7 +135,7 @@ async function chromium(t, porchlight, screen, has) {
       env: { ...screen.env, HOME: dir, XDG_CONFIG_HOME: path.join(dir, '.config') },
       stdio: 'ignore',
     })
-  return browser(t, screen, start, {})
+  return browser(t, screen, start)
 }
 
 async function firefox(t, porchlight, screen, has) {
@@ -147,7 +152,7 @@ async function firefox(t, porchlight, screen, has) {
   }
   await writeFile(path.join(profile, 'user.js'), Object.entries(prefs).map(([name, value]) => `user_pref(${JSON.stringify(name)}, ${JSON.stringify(value)});\n`).join(''))
   const start = (address) => spawn('firefox-esr', ['--no-remote', '--profile', profile, address], { env: { ...screen.env, HOME: dir }, stdio: 'ignore' })
-  return browser(t, screen, start, {})
+  return browser(t, screen, start)
 }
 
 // browser is one that is started anew for each address, so that nothing is remembered.
@@ -164,7 +169,6 @@ function browser(t, screen, start) {
       child.kill()
       await ended
     },
-    asks: async () => { await new Promise((r) => setTimeout(r, 12000)); return true },
     choose: () => screen.tool('key', 'Return'),
     cancel: () => screen.tool('key', 'Escape'),
   }

@@ -695,6 +695,14 @@ export interface Connecting {
   verificationUrlComplete: string;
 }
 
+/** What keeps containers from the addresses that they ask for. */
+export interface ContainersTrouble {
+  /** Their engine cannot be asked. */
+  away?: boolean;
+  /** Why, in sentences to be said in another language. */
+  words: Sentence[];
+}
+
 export interface DNSRecord {
   name: string;
   type: 'TXT' | 'CNAME';
@@ -1111,6 +1119,7 @@ export interface OwnerState {
   /** By label. */
   apps: OwnerApp[];
   connecting?: Connecting;
+  containers?: ContainersTrouble;
   /** When visitors last had all the connections or the memory they may have. */
   crowded?: string;
   /** When the owner closed everything. */
