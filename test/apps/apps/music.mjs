@@ -24,7 +24,7 @@ export default {
     await assert.rejects(plays(line.replace('PASSWORD', 'plp_wrong')), /ended with 2/)
     await assert.rejects(plays(line.replace('listener:secret@', '')), /ended with 2/)
     await assert.rejects(plays(line.replace('listener:secret@', 'listener:wrong@')), /ended with 2/)
-    assert.match(await readFile(path.join(stage.dir, 'access.log'), 'utf8'), /listener .*"GET \/song\.wav HTTP\/1\.[01]" 200/)
+    assert.match(await readFile(path.join(stage.dir, 'access.log'), 'utf8'), /listener .*"GET \/song\.wav HTTP\/1\.1" 20[06] /)
 
     const file = path.join(stage.dir, 'player.p12')
     const { id, code } = await stage.computer.json('devices', 'add', 'player', '--app', stage.name, '--out', file)
