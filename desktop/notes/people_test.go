@@ -72,7 +72,7 @@ func TestNoticesAboutSomebody(t *testing.T) {
 		return notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return owner.Noon })
 	}
 	sender := owner.State()
-	sender.Apps = []agentapi.OwnerApp{{Name: "notes", Label: "Notes", Status: agentapi.StatusLive}}
+	sender.Apps = []agentapi.OwnerApp{{AppSummary: agentapi.AppSummary{Name: "notes", Label: "Notes", Status: agentapi.StatusLive}}}
 	sender.Notices = []agentapi.Notice{{ID: 4, At: owner.Noon, Kind: agentapi.ActivitySenderEnded, App: "notes", Text: "Notes ended for GitHub. It was until yesterday."}}
 	show := slices.Concat(fresh().Next(s, loud).Show, fresh().Next(alone, loud).Show, fresh().Next(sender, loud).Show)
 	if len(show) != 4 {
