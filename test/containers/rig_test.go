@@ -69,6 +69,8 @@ func newEngine(t *testing.T) *engine {
 		os.WriteFile(filepath.Join(dir, "storage.conf"), []byte(conf), 0o600),
 		os.WriteFile(filepath.Join(dir, "containers.conf"), []byte(settings), 0o600),
 	)
+	// A normal user's first podman leaves behind what keeps their namespace, with its output.
+	programs.Must(t, e.command("podman", "info", "--format", "json").Run())
 	t.Cleanup(func() {
 		_, _ = e.try("podman", "rm", "--all", "--force", "--time", "0")
 		_, _ = e.try("podman", "volume", "prune", "--force")
@@ -117,7 +119,8 @@ func (e *engine) image(name string, changes ...string) {
 func (e *engine) serve() (socket string) {
 	e.t.Helper()
 	socket = filepath.Join(e.dir, "podman.sock")
-	programs.Begin(e.t, e.command("podman", "system", "service", "--time", "0", "unix://"+socket))
+	service := programs.Begin(e.t, e.command("podman", "system", "service", "--time", "0", "unix://"+socket))
+	e.t.Cleanup(func() { service.Stop() }) // a normal user's is a child of it, which would stay
 	programs.Eventually(e.t, "podman answers", func() bool { _, err := os.Stat(socket); return err == nil })
 	return socket
 }
