@@ -184,18 +184,18 @@ func (h *Host) await(e *remote.Enrolment, waiting agentapi.Connecting, c connect
 		if h.attempt == a {
 			h.attempt = nil
 		}
-		over, failed := waiting, false
+		result, failed := waiting, false
 		switch {
 		case err == nil:
-			over.State = agentapi.ConnectDone
-			h.connecting = &over
+			result.State = agentapi.ConnectDone
+			h.connecting = &result
 		case ctx.Err() != nil: // given up: nobody wants to know
 			h.connecting = nil
 		default:
 			why := problemOf(waiting.AuthURL, err)
-			over.State, over.Problem, over.Words = agentapi.ConnectFailed, why.String(), words.Text{why}
+			result.State, result.Problem, result.Words = agentapi.ConnectFailed, why.String(), words.Text{why}
 			failed = true
-			h.connecting = &over
+			h.connecting = &result
 		}
 		h.mu.Unlock()
 		if failed {

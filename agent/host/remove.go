@@ -19,9 +19,9 @@ type Secret struct {
 }
 
 // Secrets is wherever a secret of dataDir may be kept: that of its owner, and the credentials
-// of its connections. at is the control plane that it is connected to, or empty. The data
+// of its connections. where is the control plane that it is connected to, or empty. The data
 // directory of a control plane is refused.
-func Secrets(dataDir string) (kept []Secret, at string, err error) {
+func Secrets(dataDir string) (kept []Secret, where string, err error) {
 	if err := notAServers(dataDir); err != nil {
 		return nil, "", err
 	}
@@ -32,13 +32,13 @@ func Secrets(dataDir string) (kept []Secret, at string, err error) {
 	}
 	all := file.get()
 	if all.Current != nil {
-		at = all.Current.AuthURL
+		where = all.Current.AuthURL
 	}
 	for i, c := range slices.Concat(list(all.Last), list(all.Current), all.Ending) {
 		sure := i > 0 || all.Last == nil // that of the last one was forgotten as it ended
 		kept = append(kept, Secret{credentialsOf(dataDir, c), sure})
 	}
-	return kept, at, nil
+	return kept, where, nil
 }
 
 // Leave tells the control planes that dataDir is connected to, or still has to take leave of, that

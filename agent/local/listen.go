@@ -70,24 +70,24 @@ func listenBoth(open opener, host, port string) (listeners []net.Listener, err e
 }
 
 func listenOnce(open opener, host, port string) ([]net.Listener, error) {
-	at := net.JoinHostPort(host, port)
-	first, err := open("tcp", at)
+	address := net.JoinHostPort(host, port)
+	first, err := open("tcp", address)
 	if err != nil {
-		return nil, procinfo.CannotListen(err, at, "--https")
+		return nil, procinfo.CannotListen(err, address, "--https")
 	}
 	other := "::1"
 	if net.ParseIP(host).To4() == nil {
 		other = "127.0.0.1"
 	}
-	at = net.JoinHostPort(other, strconv.Itoa(first.Addr().(*net.TCPAddr).Port))
-	second, err := open("tcp", at)
+	address = net.JoinHostPort(other, strconv.Itoa(first.Addr().(*net.TCPAddr).Port))
+	second, err := open("tcp", address)
 	switch {
 	case err == nil:
 		return []net.Listener{first, second}, nil
 	case socket.InUse(err):
 		// Browsers try both, so half of it would be somebody else's page.
 		first.Close()
-		return nil, procinfo.CannotListen(err, at, "--https")
+		return nil, procinfo.CannotListen(err, address, "--https")
 	}
 	return []net.Listener{first}, nil
 }

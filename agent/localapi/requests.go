@@ -30,7 +30,7 @@ func (a *API) requested(r *http.Request) (any, error) {
 	// Before the first look: a request between the two is then not missed.
 	changed, cancel := a.cfg.Requests.Changed()
 	defer cancel()
-	over, stop := context.WithTimeout(r.Context(), time.Duration(wait)*time.Second)
+	deadline, stop := context.WithTimeout(r.Context(), time.Duration(wait)*time.Second)
 	defer stop()
 	for {
 		answer := a.requestsOf(app, after)
@@ -41,7 +41,7 @@ func (a *API) requested(r *http.Request) (any, error) {
 		case <-changed:
 		case <-a.ending:
 			return answer, nil
-		case <-over.Done():
+		case <-deadline.Done():
 			return answer, nil
 		}
 	}

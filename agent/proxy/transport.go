@@ -222,24 +222,24 @@ func (c *identifiedConn) Write(p []byte) (int, error) {
 	if c.lines == 0 {
 		return c.Conn.Write(p)
 	}
-	at := 0
+	head := 0
 	for c.lines > 0 {
-		end := bytes.IndexByte(p[at:], '\n')
+		end := bytes.IndexByte(p[head:], '\n')
 		if end < 0 {
 			return c.Conn.Write(p)
 		}
-		at += end + 1
+		head += end + 1
 		c.lines--
 	}
 	whole := make([]byte, 0, len(p)+len(c.five))
-	whole = append(append(append(whole, p[:at]...), c.five...), p[at:]...)
+	whole = append(append(append(whole, p[:head]...), c.five...), p[head:]...)
 	c.five = nil
 	n, err := c.Conn.Write(whole)
 	switch added := len(whole) - len(p); {
-	case n <= at:
+	case n <= head:
 		return n, err
-	case n < at+added:
-		return at, err
+	case n < head+added:
+		return head, err
 	default:
 		return n - added, err
 	}

@@ -193,12 +193,12 @@ func (s *session) suspect(n int) {
 	t := s.tunnel
 	t.mu.Lock()
 	s.signs += n
-	over := !s.proven && s.signs >= rawTries
-	if over {
+	givenUp := !s.proven && s.signs >= rawTries
+	if givenUp {
 		s.signs, t.secureFor[s.relay.Address] = 0, t.now().Add(secureTime)
 	}
 	t.mu.Unlock()
-	if over {
+	if givenUp {
 		s.log.Warn("this network lets only TLS through to the relay: visits run inside TLS, which is slower", "for", secureTime)
 	}
 }

@@ -36,7 +36,7 @@ func (s *session) drained() error {
 // drain ends the session as soon as another can stand in for it.
 func (s *session) drain() {
 	t := s.tunnel
-	told := false
+	logged := false
 	for s.ctx.Err() == nil {
 		changed := t.Changes()
 		other := t.elsewhere(s)
@@ -47,8 +47,8 @@ func (s *session) drain() {
 		if other != nil {
 			continue // it has ended, or goes away as well
 		}
-		if !told {
-			told = true
+		if !logged {
+			logged = true
 			s.log.Info("the relay asks to be left; the connection stays until there is another")
 		}
 		select {

@@ -160,19 +160,19 @@ func (s *session) idle() {
 // relay leaves it likewise, once the other slot is connected to the same node or to the only
 // relay that is listed.
 func (t *Tunnel) yield() {
-	over := map[*session]error{}
+	ending := map[*session]error{}
 	t.mu.Lock()
 	for i, s := range t.sessions {
 		switch {
 		case s == nil:
 		case i >= slots && t.nodes[i] != "" && slices.Contains(t.nodes[:slots], t.nodes[i]):
-			over[s] = errTaken
+			ending[s] = errTaken
 		case i < slots && t.atLast(i) && t.sessions[1-i] != nil && (t.holds(1-i, t.nodes[i]) || len(t.list) == 1):
-			over[s] = errBetter
+			ending[s] = errBetter
 		}
 	}
 	t.mu.Unlock()
-	for s, why := range over {
+	for s, why := range ending {
 		s.quit(why)
 	}
 }

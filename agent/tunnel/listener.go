@@ -101,8 +101,8 @@ func (c *visitorConn) Stranded() bool { return c.session.ctx.Err() != nil }
 
 // below is the connection below TLS, where there is any.
 func (c *visitorConn) below() net.Conn {
-	if over, ok := c.Conn.(*tls.Conn); ok {
-		return over.NetConn()
+	if secured, ok := c.Conn.(*tls.Conn); ok {
+		return secured.NetConn()
 	}
 	return c.Conn
 }

@@ -31,14 +31,14 @@ const askAgainAfter = 10 * time.Second
 type syncing struct {
 	answers chan answer // has room for the newest
 
-	mu       sync.Mutex // protects what follows
-	under    bool       // the relay was asked, and has not said that it ended
-	answered bool       // since it was asked
-	begun    bool       // the relay was asked once
-	has      string     // the version that the relay takes us to have
-	parts    []byte     // of the snapshot that is coming
-	failed   time.Time  // when it last ended
-	told     time.Time  // when OnContact was last called
+	mu        sync.Mutex // protects what follows
+	under     bool       // the relay was asked, and has not said that it ended
+	answered  bool       // since it was asked
+	begun     bool       // the relay was asked once
+	has       string     // the version that the relay takes us to have
+	parts     []byte     // of the snapshot that is coming
+	failed    time.Time  // when it last ended
+	contacted time.Time  // when OnContact was last called
 }
 
 type answer struct {
@@ -53,7 +53,7 @@ type answer struct {
 // one; the connection stays, for visitors. Where none stands, why the last one ended or
 // could not be made is an error: what a relay refused is a *controlapi.Error. One call at a
 // time.
-func (t *Tunnel) Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error {
+func (t *Tunnel) Sync(ctx context.Context, version string, receive func(controlapi.Snapshot) error) error {
 	for {
 		changed := t.Changes()
 		s := t.carrier()
@@ -77,7 +77,7 @@ func (t *Tunnel) Sync(ctx context.Context, version string, take func(controlapi.
 		if err != nil {
 			return err
 		}
-		if err := take(answer); err != nil {
+		if err := receive(answer); err != nil {
 			s.sync.disown()
 			return err
 		}
@@ -202,7 +202,7 @@ func (s *session) synced(f tunnelwire.Frame) error {
 		}
 		y.has = a.snapshot.Version
 	}
-	y.parts, y.answered, y.told = nil, true, time.Now()
+	y.parts, y.answered, y.contacted = nil, true, time.Now()
 	for { // the newest one counts
 		select {
 		case y.answers <- a:
@@ -247,9 +247,9 @@ func (y *syncing) disown() {
 func (y *syncing) due(now time.Time) bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	if !y.under || !y.answered || now.Sub(y.told) < contactEvery-time.Second {
+	if !y.under || !y.answered || now.Sub(y.contacted) < contactEvery-time.Second {
 		return false
 	}
-	y.told = now
+	y.contacted = now
 	return true
 }

@@ -92,7 +92,7 @@ type Config struct {
 	Files int
 	// Allowed says whether a relay at that address may be dialled, after names were looked
 	// up; nil for everywhere.
-	Allowed func(ctx context.Context, at netip.Addr) error
+	Allowed func(ctx context.Context, address netip.Addr) error
 	// Dial opens TCP connections; nil means controlapi.DialWith, and by Allowed.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	Log  *slog.Logger
@@ -385,11 +385,11 @@ func dialer(allowed func(context.Context, netip.Addr) error) *net.Dialer {
 	d := &net.Dialer{KeepAliveConfig: keepAlive}
 	if allowed != nil {
 		d.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
-			at, err := netip.ParseAddrPort(address)
+			addr, err := netip.ParseAddrPort(address)
 			if err != nil {
 				return err
 			}
-			return allowed(ctx, at.Addr())
+			return allowed(ctx, addr.Addr())
 		}
 	}
 	return d

@@ -102,10 +102,10 @@ func (c *clock) heard(ahead, took time.Duration) {
 
 // maySweep is asked by each sweep, which comes minutes after the one before, after it
 // asked the database, which told its time or did not.
-func (c *clock) maySweep(told bool) bool {
+func (c *clock) maySweep(answered bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if told && c.doubt > 0 {
+	if answered && c.doubt > 0 {
 		c.doubt--
 	}
 	return c.doubt == 0

@@ -103,7 +103,7 @@ type gate struct {
 type turn struct {
 	name   string
 	tries  bool          // the newest of them goes first
-	at     *list.Element // of the line; nil where it is not in it
+	place  *list.Element // of the line; nil where it is not in it
 	calls  []chan error  // each gets nil for a place, or why there is none
 	inside int           // calls that have a place
 }
@@ -259,11 +259,11 @@ func (g *gate) enqueue(t *turn) {
 		return
 	}
 	switch may := len(t.calls) > 0 && t.inside < max(1, g.places/2); {
-	case may && t.at == nil:
-		t.at = g.line.PushBack(t)
-	case !may && t.at != nil:
-		g.line.Remove(t.at)
-		t.at = nil
+	case may && t.place == nil:
+		t.place = g.line.PushBack(t)
+	case !may && t.place != nil:
+		g.line.Remove(t.place)
+		t.place = nil
 	}
 	switch {
 	case t.name == "":

@@ -14,7 +14,7 @@ import (
 type overlay struct {
 	now      time.Time // one instant for the whole run
 	readOnly bool
-	over     bool // its function has returned
+	returned bool // its function has returned
 	writes   map[string]write
 	size     int // of the writes, in bytes
 }
@@ -28,11 +28,11 @@ type write struct {
 
 // end makes every later call fail: what is beneath may belong to somebody else by
 // then.
-func (o *overlay) end() { o.over = true }
+func (o *overlay) end() { o.returned = true }
 
 func (o *overlay) mayWrite() error {
 	switch {
-	case o.over:
+	case o.returned:
 		return errTxOver
 	case o.readOnly:
 		return ErrReadOnly
@@ -41,7 +41,7 @@ func (o *overlay) mayWrite() error {
 }
 
 func (o *overlay) mayScan(limit int) error {
-	if o.over {
+	if o.returned {
 		return errTxOver
 	}
 	return checkLimit(limit)
@@ -85,7 +85,7 @@ func (o *overlay) note(key string, w write) {
 func (o *overlay) own(key string) (value []byte, decided bool, err error) {
 	w, written := o.writes[key]
 	switch {
-	case o.over:
+	case o.returned:
 		return nil, true, errTxOver
 	case !written:
 		return nil, false, nil

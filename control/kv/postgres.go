@@ -116,11 +116,11 @@ func openPostgres(ctx context.Context, url string, opts Options) (Store, error) 
 	if err != nil {
 		return nil, err
 	}
-	told := opts.Waiting
-	if told != nil {
-		told = func(cause error, pause time.Duration) { opts.Waiting(openFailure(cfg.ConnConfig, cause), pause) }
+	waiting := opts.Waiting
+	if waiting != nil {
+		waiting = func(cause error, pause time.Duration) { opts.Waiting(openFailure(cfg.ConnConfig, cause), pause) }
 	}
-	if err := p.awaitSchema(ctx, opts.Wait, told); err != nil {
+	if err := p.awaitSchema(ctx, opts.Wait, waiting); err != nil {
 		p.pool.Close()
 		return nil, openFailure(cfg.ConnConfig, err)
 	}
@@ -347,7 +347,7 @@ func (p *pgStore) Sweep(ctx context.Context, limit int) (int, error) {
 		return 0, err
 	}
 	defer c.end()
-	if told := p.clock.ask(ctx, p.pool) == nil; !p.clock.maySweep(told) {
+	if answered := p.clock.ask(ctx, p.pool) == nil; !p.clock.maySweep(answered) {
 		return 0, nil
 	}
 	// The outer condition is looked at again, in the row as it has become, when

@@ -323,7 +323,7 @@ func (c *call) run(t *pgTx, ahead []string, fn func(Tx) error) (refused, err err
 	if refused = t.readAhead(ahead); refused == nil {
 		refused = fn(t)
 	}
-	t.over = true
+	t.returned = true
 	if t.err != nil {
 		if t.conn == nil { // the first read, which has tried again already
 			return nil, &endedError{t.err}

@@ -131,7 +131,7 @@ func (t *pgTx) wasAsked() []string {
 
 // GetAll asks for what is not known yet in one statement.
 func (t *pgTx) GetAll(keys ...string) ([][]byte, error) {
-	if t.over {
+	if t.returned {
 		return nil, errTxOver
 	}
 	if err := checkKeys(keys); err != nil {
@@ -398,7 +398,7 @@ func upToMicro(at time.Time) *time.Time {
 
 // end gives the connection back, rolling back what is not committed.
 func (t *pgTx) end() {
-	t.over = true
+	t.returned = true
 	if t.conn == nil {
 		return
 	}

@@ -206,7 +206,7 @@ func (t *rowsTx) Get(key string) ([]byte, error) {
 
 // GetAll implements Tx.
 func (t *rowsTx) GetAll(keys ...string) ([][]byte, error) {
-	if t.over {
+	if t.returned {
 		return nil, errTxOver
 	}
 	if len(keys) > MaxKeys && len(keys) > len(t.rows.Keys) { // what was named can be had together

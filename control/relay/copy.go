@@ -51,7 +51,7 @@ type flow struct {
 	halfClosed atomic.Bool // one direction has ended in order
 
 	mu        sync.Mutex // protects what follows
-	over      int        // directions that have ended, in whichever way
+	finished  int        // directions that have ended, in whichever way
 	aborted   bool
 	whole     [2]bool  // ended in order, by toAgent and toVisitor
 	splicing  [2]bool  // the kernel moves the bytes, and the direction sets deadlines
@@ -90,8 +90,8 @@ func (f *flow) end(d *direction, err error) {
 	f.mu.Lock()
 	f.delivered[d.way] += d.bytes
 	f.whole[d.way] = err == nil
-	f.over++
-	last := f.over == 2
+	f.finished++
+	last := f.finished == 2
 	f.mu.Unlock()
 	switch {
 	case err != nil:
@@ -132,7 +132,7 @@ func (f *flow) setSplicing(way int, is bool) {
 func (f *flow) otherIsOver() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.over == 1
+	return f.finished == 1
 }
 
 // abort ends both directions, the visitor's side first. A side that has not been sent

@@ -50,8 +50,8 @@ func (r *Relay) isOurs(host string) bool {
 	if host == "" || host == r.cfg.AuthHost || below || r.routes.knows(host) {
 		return host != ""
 	}
-	at, err := r.ownHost(context.Background(), host)
-	return err == nil && at != ""
+	own, err := r.ownHost(context.Background(), host)
+	return err == nil && own != ""
 }
 
 // readHead reads on until a head is whole, and returns it without the empty line that

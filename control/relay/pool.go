@@ -177,7 +177,7 @@ func (s *session) park(conn stream, ticket tunnelwire.Ticket, secure bool) error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entry, ok := s.pending[ticket.ID()]
-	if !ok || s.over {
+	if !ok || s.ended {
 		return errTicket
 	}
 	s.forgetTicket(ticket.ID(), entry)
@@ -248,7 +248,7 @@ func (s *session) dataConn(secure bool, c *computer, source netip.Prefix, deadli
 func (s *session) takeOrWait(p *pool, c *computer, source netip.Prefix) (*dataConn, waiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.ended {
 		return nil, nil, errSessionOver
 	}
 	s.visited = s.relay.now()

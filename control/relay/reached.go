@@ -44,15 +44,15 @@ func (overLimit) Is(target error) bool { return target == errBusy }
 // tellEvery is how often the log names a limit that goes on being reached.
 const tellEvery = time.Minute
 
-// told is when the log named each limit last, in nanoseconds.
-type told [limits]atomic.Int64
+// namedAt is when the log named each limit last, in nanoseconds.
+type namedAt [limits]atomic.Int64
 
 // reached counts a connection that was turned away, or had to go for another,
 // and names the limit in the log, once in a while.
 func (r *Relay) reached(which limit) {
 	n := r.counters.limited[which].Add(1)
-	now, last := r.now().UnixNano(), r.told[which].Load()
-	if n > 1 && now-last < int64(tellEvery) || !r.told[which].CompareAndSwap(last, now) {
+	now, last := r.now().UnixNano(), r.namedAt[which].Load()
+	if n > 1 && now-last < int64(tellEvery) || !r.namedAt[which].CompareAndSwap(last, now) {
 		return
 	}
 	sentence := "a limit is reached: connections are turned away"

@@ -82,7 +82,7 @@ type Config struct {
 	// newest. over is called when it cannot go on; the agent is told the error where that
 	// is a *controlapi.Error. Neither is called after stop has returned, and neither may
 	// call stop. The relay does not know what a snapshot says.
-	Sync func(credential string, client netip.Addr, version string, tell func(snapshot []byte) error, over func(error)) (stop func())
+	Sync func(credential string, client netip.Addr, version string, tell func(snapshot []byte) error, ended func(error)) (stop func())
 	// Knows keeps whether the agent of a computer knows grants for some apps, where it says
 	// something else than Authenticate did. It ends with ctx. nil keeps nothing.
 	Knows func(ctx context.Context, computerID string, appGrants bool) error
@@ -134,7 +134,7 @@ type Relay struct {
 	tickets    ticketBook
 	routes     routes
 	counters   counters
-	told       told
+	namedAt    namedAt
 	refusals   bounds.Minute  // of control connections, as the log tells them
 	http       *http.Server   // of the auth host, for HTTP/1.1
 	http2      *http2.Server  // and for HTTP/2

@@ -59,7 +59,7 @@ type session struct {
 	sent     int64               // what the first Ping that it answers said
 	draining bool                // Drain is to be written
 	come     []string            // relays for which Come is to be written
-	over     bool                // end was called
+	ended    bool                // end was called
 	farewell []tunnelwire.Frame  // written last
 	writing  bool                // a goroutine runs write, or is about to; stays set once over
 	more     bool                // there is something to say since write last looked
@@ -95,11 +95,11 @@ func (r *Relay) serveControl(life context.Context, conn *tls.Conn, decided func(
 const refusalsPerMinute = 60
 
 func (r *Relay) tellRefused(conn net.Conn, why error) {
-	told := r.refusals.Count(r.now())
-	if told <= refusalsPerMinute {
+	count := r.refusals.Count(r.now())
+	if count <= refusalsPerMinute {
 		r.log.Info("control connection refused", "from", conn.RemoteAddr().String(), "err", why)
 	}
-	if told == refusalsPerMinute {
+	if count == refusalsPerMinute {
 		r.log.Warn("many control connections are refused; further refusals of this minute are not logged")
 	}
 }
@@ -117,7 +117,7 @@ func turnDown(code, message string, retryAfter int, why error) error {
 // admit authenticates the agent and adds its session to the routes.
 func (r *Relay) admit(life context.Context, conn *tls.Conn) (_ *session, err error) {
 	defer func() {
-		if no, told := errors.AsType[turnedDown](err); told {
+		if no, ok := errors.AsType[turnedDown](err); ok {
 			_ = tunnelwire.WriteFrame(conn, no.frame)
 		}
 	}()
@@ -387,11 +387,11 @@ func (s *session) drain() {
 // Visits under way are not touched. It may be called often; the first counts.
 func (s *session) end(farewell ...tunnelwire.Frame) {
 	s.mu.Lock()
-	if s.over {
+	if s.ended {
 		s.mu.Unlock()
 		return
 	}
-	s.over = true
+	s.ended = true
 	s.farewell = farewell
 	var idle []*dataConn
 	for i := range s.pools {

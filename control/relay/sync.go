@@ -80,11 +80,11 @@ func (s *session) following() {
 		s.mu.Lock()
 		ask, stop := s.sync.ask, s.sync.stop
 		switch {
-		case stop != nil && (ask != nil || s.over):
+		case stop != nil && (ask != nil || s.ended):
 			s.sync.stop = nil
 			s.mu.Unlock()
 			stop()
-		case ask != nil && !s.over:
+		case ask != nil && !s.ended:
 			knows := s.sync.knows
 			s.sync.ask = nil
 			s.mu.Unlock()

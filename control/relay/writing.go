@@ -35,11 +35,11 @@ func (s *session) claim() bool {
 func (s *session) write() {
 	for {
 		s.mu.Lock()
-		over, ticked := s.over, s.ticked
+		ended, ticked := s.ended, s.ticked
 		s.more, s.ticked = false, false
 		farewell := s.farewell
 		s.mu.Unlock()
-		if over {
+		if ended {
 			for _, f := range farewell {
 				_ = s.send(f)
 			}
@@ -67,7 +67,7 @@ func (s *session) write() {
 func (s *session) pause() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.more || s.over {
+	if s.more || s.ended {
 		return false
 	}
 	s.writing = false
@@ -93,7 +93,7 @@ func (s *session) pause() bool {
 func (s *session) tickDue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.ended {
 		return
 	}
 	s.ticking, s.ticked = false, true
@@ -114,7 +114,7 @@ func (s *session) send(f tunnelwire.Frame) error {
 func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.ended {
 		return nil
 	}
 	if s.draining {

@@ -166,13 +166,13 @@ func (c *Config) asks() []string {
 }
 
 // asked is the answer to one question, by TCP where it is too long.
-func asked(ctx context.Context, network, at, name string, kind uint16) (*dns.Msg, error) {
+func asked(ctx context.Context, network, server, name string, kind uint16) (*dns.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkIn)
 	defer cancel()
 	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), kind)
-	a, _, err := (&dns.Client{Net: network, Timeout: checkIn}).ExchangeContext(ctx, q, at)
+	a, _, err := (&dns.Client{Net: network, Timeout: checkIn}).ExchangeContext(ctx, q, server)
 	if err == nil && a.Truncated && network == "udp" {
-		a, _, err = (&dns.Client{Net: "tcp", Timeout: checkIn}).ExchangeContext(ctx, q, at)
+		a, _, err = (&dns.Client{Net: "tcp", Timeout: checkIn}).ExchangeContext(ctx, q, server)
 	}
 	return a, err
 }

@@ -335,7 +335,7 @@ func (n *Node) AuthURL() string { return n.service.AuthURL() }
 // The parts end one after another, each when nobody needs it any longer: those
 // who bring work before those who do it, and who is asked how it goes last.
 func (n *Node) Run(ctx context.Context) error {
-	over, end := context.WithCancel(ctx) // also when a part fails
+	life, end := context.WithCancel(ctx) // also when a part fails
 	defer end()
 	var stops []func() error
 	start := func(part func(context.Context) error) {
@@ -382,7 +382,7 @@ func (n *Node) Run(ctx context.Context) error {
 		start(func(ctx context.Context) error { return n.health.serve(ctx, n.metrics, n.cfg.Log) })
 	}
 
-	<-over.Done()
+	<-life.Done()
 	n.health.draining.Store(true)
 	n.relay.Leave()
 	if ctx.Err() != nil && n.cfg.DrainWait > 0 {

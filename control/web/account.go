@@ -93,8 +93,8 @@ func (h *handler) accountComputers(r *http.Request, session control.Session, p *
 			if !m.Ended.IsZero() {
 				row.Ended, row.EndedSaid = m.Ended, moment(languageOf(r), m.Ended)
 			}
-			if told := presences[i]; told.OK {
-				row.State = stateOf(languageOf(r), told.Presence)
+			if presence := presences[i]; presence.OK {
+				row.State = stateOf(languageOf(r), presence.Presence)
 				for n := range row.Apps {
 					row.Apps[n].Off = row.Off()
 				}

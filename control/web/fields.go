@@ -23,11 +23,11 @@ const (
 // bounded refuses a request whose head is too large, as its tier does.
 func (h *handler) bounded(t tier, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		over, byCookie := tooLarge(r)
-		if t != tierDevice || over {
+		large, byCookie := tooLarge(r)
+		if t != tierDevice || large {
 			w = &lettingGo{ResponseWriter: w, r: r}
 		}
-		if !over {
+		if !large {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -93,7 +93,7 @@ func MarkTooLong(h http.Header, cookies, rest, fields int) {
 // is. Without the second, a link with a long enough address would have a browser
 // lose the few cookies it has. Over HTTP/2 cookies may come in many pieces (RFC
 // 9113, section 8.2.3), which net/http has put together.
-func tooLarge(r *http.Request) (over, byCookie bool) {
+func tooLarge(r *http.Request) (large, byCookie bool) {
 	if cut := r.Header[tooLong]; len(cut) > 0 {
 		return true, cut[0] == "true"
 	}
@@ -108,8 +108,8 @@ func tooLarge(r *http.Request) (over, byCookie bool) {
 		}
 		fields += len(values)
 	}
-	over = rest+cookies > maxHead || fields > maxFields
-	return over, over && toBlame(cookies, rest, fields)
+	large = rest+cookies > maxHead || fields > maxFields
+	return large, large && toBlame(cookies, rest, fields)
 }
 
 func toBlame(cookies, rest, fields int) bool {

@@ -88,19 +88,19 @@ func (h *handler) invitationAccept(w http.ResponseWriter, r *http.Request, f url
 
 // invitationOver shows why an invitation cannot be used, and what can be done.
 func (h *handler) invitationOver(w http.ResponseWriter, r *http.Request, err error) error {
-	over, ok := errors.AsType[*control.InvitationOver](err)
+	invitation, ok := errors.AsType[*control.InvitationOver](err)
 	if !ok {
 		return err
 	}
 	language, p := languageOf(r), page{}
 	switch {
-	case !over.Used.IsZero():
-		p.Title, p.Used = language.Say("This invitation was used already"), words.Day{Day: over.Used.UTC()}
-		if over.Open != "" {
-			p.Target = "https://" + over.Open + "/"
+	case !invitation.Used.IsZero():
+		p.Title, p.Used = language.Say("This invitation was used already"), words.Day{Day: invitation.Used.UTC()}
+		if invitation.Open != "" {
+			p.Target = "https://" + invitation.Open + "/"
 		}
-	case !over.Ended.IsZero():
-		p.Title, p.Ended = language.Say("This invitation has ended"), words.Day{Day: over.Ended.UTC()}
+	case !invitation.Ended.IsZero():
+		p.Title, p.Ended = language.Say("This invitation has ended"), words.Day{Day: invitation.Ended.UTC()}
 	default:
 		p.Title = language.Say("This invitation does not work")
 	}

@@ -56,8 +56,8 @@ func (h *handler) off(w http.ResponseWriter, r *http.Request) error {
 		return gone("That computer is not shared with you any more.")
 	}
 	m := memberships[i]
-	presence, told := h.svc.People.Presence(r.Context(), m)
-	if !told || presence.On {
+	presence, known := h.svc.People.Presence(r.Context(), m)
+	if !known || presence.On {
 		to := m.Computer.Host
 		if len(m.Apps) > 0 {
 			to = m.Apps[0].Host

@@ -61,17 +61,17 @@ func (h *handler) showPasswords(w http.ResponseWriter, r *http.Request, session 
 	if err != nil {
 		return err
 	}
-	p, status, told := page{Title: languageOf(r).Say("App passwords"), Wide: true, Email: session.Account.Email, Name: only}, http.StatusOK, refusal == nil
+	p, status, said := page{Title: languageOf(r).Say("App passwords"), Wide: true, Email: session.Account.Email, Name: only}, http.StatusOK, refusal == nil
 	for _, place := range places {
 		row := h.placeRow(languageOf(r), place)
 		row.Only = only != ""
 		if refusal != nil && row.Name == sent.Get("computer") {
 			row.again(sent, problemOf(languageOf(r), refusal))
-			status, told = statusOf(refusal), true
+			status, said = statusOf(refusal), true
 		}
 		p.Places = append(p.Places, row)
 	}
-	if !told {
+	if !said {
 		return refusal
 	}
 	return h.show(w, r, status, "passwords", p)

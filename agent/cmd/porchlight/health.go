@@ -84,7 +84,7 @@ func sayHealth(term *terminal, name, called string, h agentapi.AppHealth) {
 	if h.Ails() || len(h.HealthOption) > 0 || h.HealthNote || h.HealthMCP {
 		term.line("%s", printable(h.Sentence(called)))
 	}
-	if take := doctor.TakeOption(name, h.HealthOption); take != "" {
-		term.line("%s", take)
+	if advice := doctor.TakeOption(name, h.HealthOption); advice != "" {
+		term.line("%s", advice)
 	}
 }

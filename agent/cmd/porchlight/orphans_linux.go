@@ -29,19 +29,19 @@ const nobodys = time.Second
 
 // buryOrphans forgets the adopted ones that have ended, until over: the system would
 // keep each for as long as this process runs. The leader's end is for whoever started it.
-func buryOrphans(leader int, over <-chan struct{}) {
+func buryOrphans(leader int, done <-chan struct{}) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	defer signal.Stop(ended)
 	for {
 		select {
-		case <-over:
+		case <-done:
 			return
 		case <-ended:
 		}
 		found := endedChildren()
 		select {
-		case <-over:
+		case <-done:
 			return
 		case <-time.After(nobodys):
 		}

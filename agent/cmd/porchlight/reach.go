@@ -132,10 +132,10 @@ func (c cli) reached(host, ca string) (*reach.App, error) {
 }
 
 // carryAll carries the connections of this user's programs until ctx ends.
-func (c cli) carryAll(ctx context.Context, app *reach.App, host, at string) error {
-	ln, err := net.Listen("tcp", at)
+func (c cli) carryAll(ctx context.Context, app *reach.App, host, address string) error {
+	ln, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("%s is not to be had to listen at: %w", at, err)
+		return fmt.Errorf("%s is not to be had to listen at: %w", address, err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
 	c.line("%s is reached at %s. Ctrl-C ends it.", host, ln.Addr())

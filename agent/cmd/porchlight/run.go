@@ -85,12 +85,12 @@ func notStarted(program string, err error) error {
 
 // with shares what a program listens on until it or ctx ends, and ends both.
 func (s *sharing) with(ctx context.Context, c *child, wished int) error {
-	life, over := context.WithCancel(ctx)
-	defer over()
+	life, end := context.WithCancel(ctx)
+	defer end()
 	go func() {
 		select {
 		case <-c.ended:
-			over()
+			end()
 		case <-life.Done():
 		}
 	}()
@@ -114,8 +114,8 @@ func (s *sharing) with(ctx context.Context, c *child, wished int) error {
 // awaitPort finds the port that the program listens on: the one it was given, if it
 // is among them. Looking is all there is: no system tells of a new listener.
 func (s *sharing) awaitPort(ctx context.Context, c *child, wished int) error {
-	wait, told := lookFirst, time.NewTimer(quietly)
-	defer told.Stop()
+	wait, notice := lookFirst, time.NewTimer(quietly)
+	defer notice.Stop()
 	for {
 		if s.port = listensOn(c.pid(), wished); s.port != 0 {
 			return nil
@@ -126,7 +126,7 @@ func (s *sharing) awaitPort(ctx context.Context, c *child, wished int) error {
 				s.c.line("%s ended before it listened on any port.", printable(c.name()))
 			}
 			return ctx.Err()
-		case <-told.C:
+		case <-notice.C:
 			s.c.line("%s listens on no port yet. It got the port %d, in PORT.", printable(c.name()), wished)
 		case <-time.After(wait):
 			wait = min(wait*3/2, lookLast)

@@ -71,12 +71,12 @@ func (c cli) uninstall(ctx context.Context, dir string, yes bool) error {
 	if err := purgeable(dir); err != nil {
 		return err
 	}
-	secrets, at, err := host.Secrets(dir)
+	secrets, where, err := host.Secrets(dir)
 	if err != nil {
 		return err
 	}
 	if !yes {
-		if err := c.asked(dir, at); err != nil {
+		if err := c.asked(dir, where); err != nil {
 			return err
 		}
 	}
@@ -156,11 +156,11 @@ func purgeable(dir string) error {
 }
 
 // asked says what is removed, and has whoever is at the terminal type yes.
-func (c cli) asked(dir, at string) error {
+func (c cli) asked(dir, where string) error {
 	c.line("This removes for ever, on this computer and for you alone:\n\n  %s\n  the start at login, and the trust of your browsers in this computer's certificates\n  the secrets in your keychain, or in %s\n",
 		dir, filepath.Join(configDir(), "porchlight"))
-	if at != "" {
-		c.line("The server %s is told that this computer goes.", printable(at))
+	if where != "" {
+		c.line("The server %s is told that this computer goes.", printable(where))
 	}
 	c.line("Type yes to go on:")
 	answer, err := bufio.NewReader(io.LimitReader(cmp.Or[io.Reader](c.in, os.Stdin), 100)).ReadString('\n')

@@ -35,8 +35,8 @@ func command[T any](c cli, cmd *cobra.Command, do func(context.Context, []string
 		default:
 			err = say(result, args)
 		}
-		if told, ok := any(result).(interface{ failed() error }); ok && err == nil {
-			return told.failed()
+		if outcome, ok := any(result).(interface{ failed() error }); ok && err == nil {
+			return outcome.failed()
 		}
 		return err
 	}

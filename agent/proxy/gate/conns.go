@@ -362,8 +362,8 @@ func connBelow(conn net.Conn) *Conn {
 	if own, ok := conn.(*wideConn); ok {
 		return own.gather.conn
 	}
-	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		if gather, ok := over.NetConn().(*gatherConn); ok {
+	if wrapper, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		if gather, ok := wrapper.NetConn().(*gatherConn); ok {
 			return gather.conn
 		}
 	}

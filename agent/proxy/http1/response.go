@@ -226,10 +226,10 @@ func appendField(b []byte, name string, values []string) []byte {
 	}
 	for _, value := range values {
 		b = append(append(b, name...), ": "...)
-		at := len(b)
+		begin := len(b)
 		b = append(b, textproto.TrimString(value)...)
-		if !ascii.Printable(b[at:]) {
-			for i := at; i < len(b); i++ {
+		if !ascii.Printable(b[begin:]) {
+			for i := begin; i < len(b); i++ {
 				if b[i] == '\r' || b[i] == '\n' {
 					b[i] = ' '
 				}

@@ -98,8 +98,8 @@ flags count more than the environment, and the environment more than the file.`,
 			if w.AdminAddress != "" {
 				fmt.Fprintf(term.out, "Operators find /admin at %s\n", node.AdminURL())
 			}
-			if at := node.DNSAddr(); at != "" {
-				fmt.Fprintf(term.out, "DNS for %s at %s\n", w.DNSZone, at)
+			if address := node.DNSAddr(); address != "" {
+				fmt.Fprintf(term.out, "DNS for %s at %s\n", w.DNSZone, address)
 			}
 			if metrics != "" {
 				fmt.Fprintf(term.out, "Metrics and health at http://%s\n", metrics)
