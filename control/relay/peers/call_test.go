@@ -134,6 +134,16 @@ func TestPeersPort(t *testing.T) {
 	programs.Eventually(t, "some are refused", func() bool { return refused.Load() > 0 })
 }
 
+// Whose address is not known comes from nowhere at the other node too, and not from the node
+// itself, whom more is let to do.
+func TestAnUnknownAddressStaysUnknown(t *testing.T) {
+	t.Parallel()
+	source, destination, _ := parsePeerHead([headSize]byte(asks(netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:443"), "")))
+	if !source.Addr().IsUnspecified() || source.Port() != 0 || destination.String() != "192.0.2.1:443" {
+		t.Errorf("nobody to 192.0.2.1:443 became %v to %v", source, destination)
+	}
+}
+
 func FuzzPeerRequest(f *testing.F) {
 	source := netip.MustParseAddrPort("192.0.2.1:443")
 	f.Add(asks(source, source, "hello"))
