@@ -30,10 +30,12 @@ func (a *Agent) hostOfContainers() string {
 	return host
 }
 
-// containerAt is which container takes connections where an app is.
-func (a *Agent) containerAt(target upstream.Target, l *agentapi.Listener, fresh bool) *agentapi.Container {
+// containerAt is which container takes connections where an app is; unnamed where it may be one
+// that the engine does not name now.
+func (a *Agent) containerAt(target upstream.Target, l *agentapi.Listener, fresh bool) (behind *agentapi.Container, unnamed bool) {
 	if a.settings.Get().Containers == "" {
-		return nil
+		return nil, false
 	}
-	return a.containers.Behind(netip.AddrPortFrom(target.IP(), uint16(target.Port)), procinfo.ListenerSocket(target.IP(), target.Port).Inode, l, fresh)
+	behind = a.containers.Behind(netip.AddrPortFrom(target.IP(), uint16(target.Port)), procinfo.ListenerSocket(target.IP(), target.Port).Inode, l, fresh)
+	return behind, behind == nil && l.Program == ""
 }

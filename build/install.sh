@@ -106,6 +106,7 @@ if [ -n "$unsigned" ]; then
 	say "Nobody signed this release: you trust $address, and everybody who can change what it serves."
 else
 	need openssl "it checks signatures (or say --unsigned, and trust the server alone)"
+	openssl pkeyutl -help 2>&1 | grep -q rawin || fail "openssl here is too old for these signatures: install OpenSSL 3"
 	fetch SHA256SUMS.minisig 2000
 	if [ -e "$kept" ]; then
 		public=$(bare "$(second "$kept")")
@@ -222,7 +223,7 @@ refuse() {
 	fail "so $becomes was not installed. Nothing was changed"
 }
 alone='' # one that runs may be all that is in the way
-fits || { [ "$service$program" = yesporchlight-control ] && alone=yes; } || refuse
+fits || { [ -n "$service" ] && alone=yes; } || refuse
 if [ -n "$was" ] && [ $program = porchlight-control ]; then
 	if [ -n "$data$config" ]; then
 		copy=$(pwd)/porchlight-before-$becomes-$(date +%Y%m%d%H%M%S).backup

@@ -155,7 +155,10 @@ func (s *Challenges) Put(ctx context.Context, computerID string, asked controlap
 	err = s.publish(ctx, name, asked.Values)
 	switch {
 	case err == nil:
-		return s.told(ctx, computerID, asked.Values)
+		if err := s.told(ctx, computerID, asked.Values); err != nil { // it is told again, then
+			s.log.Warn("that a challenge is in the DNS could not be kept", "err", err)
+		}
+		return nil
 	case len(asked.Values) == 0:
 		s.log.Warn("a challenge could not be taken out of the DNS; it is tried again", "err", err)
 		return nil

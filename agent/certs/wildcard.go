@@ -131,7 +131,11 @@ func (a *ACME) obtainCommon(ctx context.Context) (wait time.Duration, any bool) 
 // untilDue is how long to wait until a certificate has to be looked at.
 func (a *ACME) untilDue(w *wildcard) time.Duration {
 	now := a.cfg.Now()
-	return max(min(w.renew.Sub(now), w.ask.Sub(now), lookAgain), time.Second)
+	wait := min(w.renew.Sub(now), lookAgain)
+	if w.root == normal(a.cfg.ByDNS.Root()) { // else nobody is asked
+		wait = min(wait, w.ask.Sub(now))
+	}
+	return max(wait, time.Second)
 }
 
 // due says whether the certificate of all names of root is not there, or is to be renewed.

@@ -3,6 +3,7 @@
 package containers
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -61,6 +62,7 @@ func TestClaims(t *testing.T) {
 // desk is what the engine of the apps would be told.
 type desk struct {
 	*Containers
+	log    bytes.Buffer // read while no round runs
 	mu     sync.Mutex
 	told   []string                      // guarded by mu
 	holder map[string]agentapi.Container // guarded by mu; all at 8080
@@ -95,7 +97,7 @@ func open(t *testing.T, f *fake) *desk {
 			return nil, 0, false
 		},
 		Changes: new(broadcast.Signal),
-		Log:     slog.New(slog.DiscardHandler),
+		Log:     slog.New(slog.NewTextHandler(&d.log, nil)),
 	})
 	return d
 }
@@ -147,6 +149,7 @@ func TestAContainerAsksOnce(t *testing.T) {
 	}
 	delete(d.holder, "notes")
 	f.says(t, listed(4))
+	d.log.Reset()
 	for _, code := range []agentapi.Code{agentapi.CodeTooMany, agentapi.CodeConflict, ""} {
 		if d.refuse = nil; code != "" {
 			d.refuse = agentapi.Errorf(code, "You have another app of this name.")
@@ -161,6 +164,9 @@ func TestAContainerAsksOnce(t *testing.T) {
 		if code != "" && said != "The container web has no address. You have another app of this name." || code == "" && said != "" {
 			t.Errorf("the owner reads %q", said)
 		}
+	}
+	if lines := strings.Count(d.log.String(), "\n"); lines != 1 {
+		t.Errorf("it was refused twice for one reason, and the log has %d lines:\n%s", lines, d.log.String())
 	}
 	if told := d.round(t); len(told) > 0 {
 		t.Errorf("it has its address, and now: %q", told)

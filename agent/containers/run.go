@@ -67,9 +67,10 @@ func (c *Containers) round(ctx context.Context, at string) {
 			c.refuse(one, why)
 			continue
 		}
-		delete(c.told, one.id)
 		if ok {
 			wanted[asks.Name] = asks
+		} else {
+			delete(c.told, one.id)
 		}
 	}
 	maps.DeleteFunc(c.told, func(id string, _ words.Text) bool { return !running[id] })
@@ -109,14 +110,14 @@ func (c *Containers) tell(ctx context.Context, wanted map[string]claim) {
 	}
 	for name, asks := range wanted {
 		was, asked := c.asking[name]
-		if asked && was.id == asks.id && was.PublishRequest == asks.PublishRequest && !c.isBack(asks) {
-			continue
+		if !asked || was.id != asks.id || was.PublishRequest != asks.PublishRequest || c.isBack(asks) {
+			if err := c.cfg.Publish(ctx, asks.Container, asks.PublishRequest); err != nil {
+				c.refuse(asks.container, words.InWords(err))
+				continue
+			}
+			c.asking[name] = asks
 		}
-		if err := c.cfg.Publish(ctx, asks.Container, asks.PublishRequest); err != nil {
-			c.refuse(asks.container, words.InWords(err))
-			continue
-		}
-		c.asking[name] = asks
+		delete(c.told, asks.id)
 	}
 }
 

@@ -55,9 +55,9 @@ type AppsConfig struct {
 	// numbers.
 	ListenerUser func(target upstream.Target) (l agentapi.Listener, socket uint64)
 	// Container says which container takes connections where an app is, and calls who listens
-	// by it: zero for none, nil where that is not known. fresh has its engine asked anew where
-	// it may be another than before. nil: no engine is asked.
-	Container func(target upstream.Target, l *agentapi.Listener, fresh bool) *agentapi.Container
+	// by it: zero for none, nil where that is not known, and unnamed where it may be one then.
+	// fresh has its engine asked anew where it may be another than before. nil: no engine is asked.
+	Container func(target upstream.Target, l *agentapi.Listener, fresh bool) (behind *agentapi.Container, unnamed bool)
 	// Answers connects, to see whether anybody takes connections; nil for nobody. It
 	// is asked of approved apps, where Listener names no user.
 	Answers func(target upstream.Target) bool

@@ -47,7 +47,7 @@ func (a *Apps) nameContainer(e *event, target upstream.Target) {
 	if a.cfg.Container == nil || target.Socket != "" {
 		return
 	}
-	e.Behind = a.cfg.Container(target, &e.Listener, e.Contained)
+	e.Behind, e.Unnamed = a.cfg.Container(target, &e.Listener, e.Contained)
 }
 
 // Holder is the container that a name was approved for, nil for none, and its port. waits is

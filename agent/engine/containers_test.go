@@ -27,15 +27,15 @@ type docker struct {
 func openDocker(t *testing.T) *docker {
 	d := &docker{host: openHost(t), behind: map[int]agentapi.Container{8000: web}}
 	d.listens = func(int) (agentapi.Listener, bool) { return proxied, true }
-	d.cfg.Container = func(at upstream.Target, l *agentapi.Listener, _ bool) *agentapi.Container {
+	d.cfg.Container = func(at upstream.Target, l *agentapi.Listener, _ bool) (*agentapi.Container, bool) {
 		if d.away {
-			return nil
+			return nil, true
 		}
 		is := d.behind[at.Port]
 		if is != (agentapi.Container{}) {
 			l.Program = is.String()
 		}
-		return &is
+		return &is, false
 	}
 	return d
 }
@@ -155,6 +155,20 @@ func TestApprovingLooksWhichContainerItIs(t *testing.T) {
 	programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 }
 
+// Weakness: while the engine is away nobody knows which container is at a port that a program
+// asked for; a yes would be for whichever is there later. There is none until the engine answers.
+func TestNoYesToAContainerWithoutAName(t *testing.T) {
+	t.Parallel()
+	d := openDocker(t)
+	programs.Must(t, second(d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	d.away = true
+	if _, err := d.apps.Approve(t.Context(), "notes", agentapi.Approval{}); agentapi.CodeOf(err) != agentapi.CodeUnavailable {
+		t.Errorf("the engine is away: %v", err)
+	}
+	d.away = false
+	programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+}
+
 // Weakness: while an engine hangs, a yes waited for it again and again, up to 13 seconds. It waits
 // as long as for any program, and what the engine said of the same socket before counts.
 func TestApprovingWaitsForNoEngine(t *testing.T) {
@@ -163,7 +177,7 @@ func TestApprovingWaitsForNoEngine(t *testing.T) {
 		d := openDocker(t)
 		hangs, asked := make(chan struct{}), make(chan struct{}, 9)
 		tells := d.cfg.Container
-		d.cfg.Container = func(at upstream.Target, l *agentapi.Listener, fresh bool) *agentapi.Container {
+		d.cfg.Container = func(at upstream.Target, l *agentapi.Listener, fresh bool) (*agentapi.Container, bool) {
 			if fresh {
 				asked <- struct{}{}
 				<-hangs

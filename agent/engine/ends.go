@@ -48,7 +48,7 @@ func endsOf(was *store.Ends, e event) *store.Ends {
 	return &store.Ends{At: e.Until.UTC(), Passed: e.Passed + min(e.Until.Sub(e.At), longest)}
 }
 
-// over says whether the end of an approval has come.
+// hasEnded says whether the end of an approval has come.
 func hasEnded(app *store.App, e event) bool {
 	return app.Ends != nil && (!e.At.Before(app.Ends.At) || e.Passed >= app.Ends.Passed)
 }

@@ -60,8 +60,9 @@ type event struct {
 	Listener  agentapi.Listener
 	Listening bool
 	// Behind is the container that takes the connections there: zero for none, nil where
-	// that is not known. Contained has it looked for anew.
+	// that is not known, though it may be one if Unnamed. Contained has it looked for anew.
 	Behind    *agentapi.Container
+	Unnamed   bool
 	Contained bool
 	// Own says whether a user, by id, counts as the agent's own; nil for none.
 	Own func(userID string) bool
@@ -327,7 +328,7 @@ func approvable(app *store.App, e event) error {
 	case e.Port == app.LocalPort && becameAnother(app.Listener, e):
 		return agentapi.Errorf(agentapi.CodeConflict,
 			"Another program listens on port %d by now: %s. Look again before you approve it.", app.LocalPort, programOf(e.Listener))
-	case e.Port == app.LocalPort && e.Listening && app.Container != nil && e.Behind == nil:
+	case e.Port == app.LocalPort && e.Listening && e.Behind == nil && (e.Unnamed || app.Container != nil):
 		return agentapi.Errorf(agentapi.CodeUnavailable,
 			"The container engine does not say which container listens on port %d now. Approve it once it answers: porchlight doctor says what is wrong.", app.LocalPort)
 	case e.Port == app.LocalPort && e.Listening && otherContainer(app.Container, e.behind()):

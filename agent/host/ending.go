@@ -67,18 +67,17 @@ func (h *Host) endAll(ctx context.Context) (done bool) {
 // endOne ends the credential of a connection that is over, at its control plane
 // and here.
 func (h *Host) endOne(ctx context.Context, c connection) error {
-	if err := endCredential(ctx, c, h.credentials(c)); err != nil {
+	err := endCredential(ctx, c, h.credentials(c))
+	if err != nil && !errors.Is(err, ownersecret.ErrNotFound) { // ended before, or never kept
 		return err
 	}
 	return h.forget(ctx, c)
 }
 
-// endCredential ends the credential of a connection at its control plane.
+// endCredential ends the credential of a connection at its control plane; where none is kept
+// here its error is ownersecret.ErrNotFound.
 func endCredential(ctx context.Context, c connection, kept ownersecret.Store) error {
 	credential, err := kept.Get(ctx)
-	if errors.Is(err, ownersecret.ErrNotFound) {
-		return nil // ended before, or never kept
-	}
 	if err != nil {
 		return err
 	}

@@ -50,12 +50,16 @@ func Leave(ctx context.Context, dataDir string) (untold map[string]error, err er
 	}
 	all := file.get()
 	untold = map[string]error{}
-	for _, c := range slices.Concat(list(all.Current), all.Ending) {
+	for i, c := range slices.Concat(all.Ending, list(all.Current)) {
 		trying, cancel := context.WithTimeout(ctx, askIn)
-		if err := endCredential(trying, c, credentialsOf(dataDir, c)); err != nil {
+		err := endCredential(trying, c, credentialsOf(dataDir, c))
+		cancel()
+		if i < len(all.Ending) && errors.Is(err, ownersecret.ErrNotFound) {
+			continue // it was told before
+		}
+		if err != nil {
 			untold[c.AuthURL] = err
 		}
-		cancel()
 	}
 	return untold, nil
 }

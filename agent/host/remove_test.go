@@ -68,6 +68,11 @@ func TestLeave(t *testing.T) {
 	if untold, err := Leave(t.Context(), h.cfg.DataDir); err != nil || untold["https://127.0.0.1:1"] == nil {
 		t.Errorf("of one that is away: %v, %v", untold, err)
 	}
+	lost := programs.Got(openConnection(file))(t).get().Current
+	programs.Must(t, credentialsOf(h.cfg.DataDir, *lost).Delete(t.Context()))
+	if untold, err := Leave(t.Context(), h.cfg.DataDir); err != nil || untold["https://127.0.0.1:1"] == nil {
+		t.Errorf("of one whose credential is lost: %v, %v", untold, err)
+	}
 	if untold, err := Leave(t.Context(), t.TempDir()); err != nil || len(untold) > 0 {
 		t.Errorf("without any: %v, %v", untold, err)
 	}

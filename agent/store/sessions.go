@@ -117,7 +117,7 @@ func (s *Store) DeleteSession(key SessionKey) error {
 	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(sessionsBucket).Delete(key[:]) })
 }
 
-// DeleteSessions ends every session for which over is true, and returns their keys. It
+// DeleteSessions ends every session for which ended is true, and returns their keys. It
 // writes nothing when there is none.
 func (s *Store) DeleteSessions(ended func(Session) bool) (deleted []SessionKey, err error) {
 	collect := func(tx *boltfile.Tx) error {

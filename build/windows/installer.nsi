@@ -113,8 +113,13 @@ Section "Uninstall"
   IfErrors 0 purge
   MessageBox MB_YESNO|MB_DEFBUTTON2|MB_ICONQUESTION "Remove what Porchlight keeps of yours, too: approvals, people, certificates? Nothing brings it back." /SD IDNO IDNO keep
   purge:
-    nsExec::Exec '"$INSTDIR\porchlight.exe" uninstall --purge --yes'
+    nsExec::ExecToLog '"$INSTDIR\porchlight.exe" uninstall --purge --yes'
     Pop $0
+    ${If} $0 != 0
+      MessageBox MB_OK|MB_ICONEXCLAMATION "Not all of yours could be removed, so Porchlight stays. What is in the way says: porchlight uninstall --purge" /SD IDOK
+      SetErrorLevel 1
+      Abort
+    ${EndIf}
   keep:
   Delete "$INSTDIR\porchlight-desktop.exe"
   Delete "$INSTDIR\porchlight-agent.exe"

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -46,6 +47,9 @@ func Dial(dir string) (*Client, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	conn, err := private.Dial(ctx, w.Socket)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("%s: %w", dir, err) // somebody else's
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNotRunning) // it was killed, and left its word
 	}

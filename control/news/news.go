@@ -46,7 +46,7 @@ type Config struct {
 	Listen string
 	// TLS is for both sides of every connection between nodes. It must require
 	// and verify the other side's certificate. It is asked every second: another one is
-	// for connections from then on, and those of before end where over has risen.
+	// for connections from then on, and those of before end where generation has risen.
 	TLS func() (mutual *tls.Config, generation int)
 	// Heard is called with computers that another node changed. It must not
 	// block.

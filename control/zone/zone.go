@@ -85,7 +85,7 @@ func New(cfg Config) *Zone {
 	return z
 }
 
-// over is the way a question came.
+// transport is the way a question came.
 type transport int
 
 const (

@@ -34,14 +34,14 @@ func Dir(path string) error {
 	return nil
 }
 
-// forUser is a descriptor that gives the user who runs this these rights, in the words
-// of SDDL, and nobody else any.
+// forUser is a descriptor of what belongs to the user who runs this, and gives them these
+// rights, in the words of SDDL, and nobody else any.
 func forUser(inherited, rights string) (*windows.SecurityAttributes, error) {
 	me, err := ownSID()
 	if err != nil {
 		return nil, err
 	}
-	sd, err := windows.SecurityDescriptorFromString("D:P(A;" + inherited + ";" + rights + ";;;" + me.String() + ")")
+	sd, err := windows.SecurityDescriptorFromString("O:" + me.String() + "D:P(A;" + inherited + ";" + rights + ";;;" + me.String() + ")")
 	if err != nil {
 		return nil, err
 	}

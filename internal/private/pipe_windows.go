@@ -179,6 +179,9 @@ func Dial(ctx context.Context, at string) (net.Conn, error) {
 // dialed makes the connection of a pipe whose listener is this user's.
 func dialed(h windows.Handle, at address, failed func(error) (net.Conn, error)) (net.Conn, error) {
 	pid, err := peer(h, windows.GetNamedPipeServerProcessId)
+	if err == nil {
+		err = belongsToUs(h)
+	}
 	if err != nil {
 		windows.CloseHandle(h)
 		return failed(err)
@@ -217,4 +220,22 @@ func peer(h windows.Handle, ask func(windows.Handle, *uint32) error) (pid int, e
 		return 0, errors.Join(fs.ErrPermission, err)
 	}
 	return int(id), nil
+}
+
+// belongsToUs wants a pipe to be of the user who runs this: whoever made one may have ended, and
+// its number be another process's.
+func belongsToUs(h windows.Handle) error {
+	sd, err := windows.GetSecurityInfo(h, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION)
+	if err != nil {
+		return errors.Join(fs.ErrPermission, err)
+	}
+	owner, _, err := sd.Owner()
+	if err != nil {
+		return errors.Join(fs.ErrPermission, err)
+	}
+	me, err := ownSID()
+	if err == nil && !owner.Equals(me) {
+		err = fs.ErrPermission
+	}
+	return err
 }

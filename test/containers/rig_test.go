@@ -27,7 +27,7 @@ var binaries string
 
 func TestMain(m *testing.M) {
 	if os.Getenv("PORCHLIGHT_CONTAINERS") == "" {
-		fmt.Println("skipped: these tests need podman and root; make test-containers runs them")
+		fmt.Println("skipped: these tests need podman; make test-containers runs them")
 		return
 	}
 	if binaries = os.Getenv(readyMade); binaries != "" {

@@ -37,9 +37,10 @@ with your approvals, people and certificates, the start at login, the trust of y
 browsers in its certificates, and what it has in your keychain. It says what, and
 asks first. Nothing brings it back but a copy of yours.
 
-Quit the menu bar before. The server that this computer is connected to is told that
-it goes; where that fails, remove it from your account there. What you signed in with by 'porchlight reach' stays, and so do
-the programs: remove them by the way they came.`,
+Quit the menu bar before. The server that this computer is connected to is told that it
+goes, and lets it in no more; its name and people stay in your account there until you
+remove it. What you signed in with by 'porchlight reach' stays, and so do the programs:
+remove them by the way they came.`,
 		Example: `  porchlight uninstall --purge`,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON, _ := cmd.Flags().GetBool("json"); asJSON && !yes {
@@ -114,7 +115,7 @@ func (c cli) uninstall(ctx context.Context, dir string, yes bool) error {
 	return nil
 }
 
-// leave tells the server that the computer goes. One that is away keeps nobody from removing
+// leave has the server end the computer's credential. One that is away keeps nobody from removing
 // what is theirs.
 func (c cli) leave(ctx context.Context, dir string) {
 	untold, err := host.Leave(ctx, dir)
@@ -122,7 +123,7 @@ func (c cli) leave(ctx context.Context, dir string) {
 		c.remark("A server may go on to have this computer in your account: %v", err)
 	}
 	for at, why := range untold {
-		c.remark("%s could not be told, and has this computer until you remove it there, at %s/account: %v", printable(at), printable(at), why)
+		c.remark("%[1]s could not be told, and lets this computer in until you remove it there, at %[1]s/account: %[2]v", printable(at), why)
 	}
 }
 
@@ -160,7 +161,7 @@ func (c cli) asked(dir, where string) error {
 	c.line("This removes for ever, on this computer and for you alone:\n\n  %s\n  the start at login, and the trust of your browsers in this computer's certificates\n  the secrets in your keychain, or in %s\n",
 		dir, filepath.Join(configDir(), "porchlight"))
 	if where != "" {
-		c.line("The server %s is told that this computer goes.", printable(where))
+		c.line("This computer's connection to %[1]s ends. Its name and people stay in your account until you remove it there: %[1]s/account", printable(where))
 	}
 	c.line("Type yes to go on:")
 	answer, err := bufio.NewReader(io.LimitReader(cmp.Or[io.Reader](c.in, os.Stdin), 100)).ReadString('\n')

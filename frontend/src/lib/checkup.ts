@@ -129,7 +129,7 @@ function looked(snapshot: OwnerState, preferences: Preferences | undefined, { fi
       case 'disk':
         return [line(state === 'ok' ? words.disk : words.diskFull)];
       case 'containers':
-        return [line(words.containers)];
+        return [line(words.containers, [server(text), found.next && server(found.next)].filter(Boolean).join(' '))];
       case 'menu bar':
         return [line(words.menuBar)];
       case 'names':

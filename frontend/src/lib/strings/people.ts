@@ -156,7 +156,14 @@ export const ofPeople = {
     secretOf: (name: string): Sentence => ['Another secret for ', { name }],
     both: 'The one of before holds, too, until the next.',
     endOf: 'Until when?',
-    dropOld: 'End the older one',
+    dropOld: 'End the older one…',
+    drop: (name: string): { title: Sentence; text: string; keep: string; confirm: string; busy: string } => ({
+      title: ['End the older secret of ', { name }, '?'],
+      text: 'What is signed with it is refused from now on.',
+      keep: 'Keep',
+      confirm: 'End it',
+      busy: 'Ending…',
+    }),
   },
 
   devices: {

@@ -151,7 +151,14 @@ export const ofPeople: Spoken<typeof english> = {
     secretOf: (name) => ['Ein anderes Geheimnis für ', { name }],
     both: 'Das bisherige gilt auch, bis zum nächsten.',
     endOf: 'Bis wann?',
-    dropOld: 'Das ältere beenden',
+    dropOld: 'Das ältere beenden…',
+    drop: (name) => ({
+      title: ['Das ältere Geheimnis von ', { name }, ' beenden?'],
+      text: 'Was damit unterschrieben ist, wird ab jetzt abgewiesen.',
+      keep: 'Behalten',
+      confirm: 'Beenden',
+      busy: 'Wird beendet…',
+    }),
   },
 
   devices: {
