@@ -1,7 +1,6 @@
 // A media server that has users of its own, and a player that signs in there by itself: past
 // Porchlight by a key in a header of its own, and by a device's certificate.
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { command } from '../stage.mjs'
@@ -12,7 +11,6 @@ export default {
     await stage.begin()
     await mkdir(path.join(stage.dir, 'music'))
     await writeFile(path.join(stage.dir, 'music', 'song.wav'), silence(2))
-    await writeFile(path.join(stage.dir, 'listeners'), `listener:${createHash('md5').update('secret').digest('hex')}\n`)
     await stage.start({ user: 'www-data' })
     await stage.publish()
     await stage.healthy('answers')
