@@ -2,6 +2,7 @@ package desktop
 
 import (
 	"context"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
@@ -13,10 +14,19 @@ import (
 	"porchlight/internal/broadcast"
 )
 
+// endsWithin is how soon a program ends that a signal ends, for which Wails closes the window,
+// too: nobody is told then that it stays on.
+const endsWithin = 300 * time.Millisecond
+
 // hidden is told that the owner has closed the window. The first time that needs a
 // word: nothing shows that Porchlight goes on.
 func (a *app) hidden() {
 	a.settle()
+	select {
+	case <-a.ctx.Done():
+		return
+	case <-time.After(endsWithin):
+	}
 	if a.settings.get().Closed || a.settings.change(func(v *settingsValues) { v.Closed = true }) != nil {
 		return
 	}

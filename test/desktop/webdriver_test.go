@@ -187,13 +187,18 @@ func (p *page) see(css string) {
 // that lies over it takes the click, which is an error.
 func (p *page) press(css string) {
 	p.t.Helper()
+	pressed := false
 	p.eventually("pressing "+css, func() error {
 		element, err := p.element(css)
 		if err == nil {
 			err = webDriver("POST", p.session+"/execute/async", map[string]any{"script": standsStill, "args": []string{css}}, nil)
 		}
 		if err == nil {
+			pressed = true
 			err = webDriver("POST", element+"/click", map[string]any{}, nil)
+		}
+		if pressed && err != nil && strings.Contains(err.Error(), "invalid session id") {
+			return nil // it quit the program, which ended before the driver could answer
 		}
 		return err
 	})
