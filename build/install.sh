@@ -223,7 +223,11 @@ refuse() {
 	fail "so $becomes was not installed. Nothing was changed"
 }
 alone='' # one that runs may be all that is in the way
-fits || { [ -n "$service" ] && alone=yes; } || refuse
+if ! fits; then
+	[ -n "$service" ] || refuse
+	[ $program = porchlight-control ] || grep -q 'is using this data directory' "$scratch/said" || refuse
+	alone=yes
+fi
 if [ -n "$was" ] && [ $program = porchlight-control ]; then
 	if [ -n "$data$config" ]; then
 		copy=$(pwd)/porchlight-before-$becomes-$(date +%Y%m%d%H%M%S).backup
