@@ -170,6 +170,23 @@ func TestIndexesAreMade(t *testing.T) {
 	}
 }
 
+// People sign in while the indexes are still to be made, for as long as that takes: here a row
+// that nobody can read holds it up.
+func TestSignInNeedsNoIndex(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.owner()
+	b.keepAll(map[string]any{keyMade(indexAccountDomain): "half"})
+	b.run()
+	browser, _, code := b.begin("maya@example.com", 1)
+	if in := ok[SignedIn](t)(b.SignIn.WithCode(t.Context(), browser, code, home)); in.Account.Email != "maya@example.com" {
+		t.Errorf("signed in as %+v", in.Account)
+	}
+	if done, err := b.makeSome(t.Context(), indexesMade()[0]); done || err == nil {
+		t.Errorf("the index was made: %v, %v", done, err)
+	}
+}
+
 func testIndexes(t *testing.T, b *bench) {
 	const before = 3*indexAtOnce + 7
 	old := func(i int) string { return fmt.Sprintf("a%04d@before.example", i) }
