@@ -101,10 +101,11 @@ func (w *world) certifiedBy(t *testing.T, server nameServer) {
 	defer release()
 	came := comes(t, listen, authority, notes)
 	w.restartControl(listen, server.flags...)
+	// One is for the computer's name, and the other for the names below it.
 	var texts []string
-	programs.Eventually(t, "a challenge is in the DNS", func() (there bool) {
+	programs.Eventually(t, "both challenges are in the DNS", func() bool {
 		texts, _ = lookUpTexts(t, server.told, "_acme-challenge."+root)
-		return len(texts) > 0
+		return len(texts) == 2
 	})
 	for i := range texts {
 		texts[i] = strconv.Quote(texts[i])

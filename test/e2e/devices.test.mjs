@@ -82,10 +82,21 @@ test('a device’s certificate is made by a member, fetched once, and opens what
     await device.goto(photos + '/')
     assert.match(device.url(), /signin/, 'to sign in, where the certificate opens nothing')
     await device.goto(`http://127.0.0.1:${evil}/`, { waitUntil: 'networkidle' })
-    await device.click('button')
+    await Promise.all([device.waitForResponse(notes + '/form'), device.click('button')])
     const answers = await device.context().newCDPSession(device) // which says what pages may not read
-    const statuses = []
-    answers.on('Network.responseReceivedExtraInfo', ({ statusCode }) => statuses.push(statusCode))
+    const paths = new Map()
+    const statuses = new Map()
+    const both = new Promise((resolve) => {
+      const complete = () => paths.size === 2 && [...paths.keys()].every((id) => statuses.has(id)) && resolve()
+      answers.on('Network.requestWillBeSent', ({ requestId, request }) => {
+        if (request.method === 'GET' && request.url.startsWith(notes)) paths.set(requestId, new URL(request.url).pathname)
+        complete()
+      })
+      answers.on('Network.responseReceivedExtraInfo', ({ requestId, statusCode }) => {
+        statuses.set(requestId, statusCode)
+        complete()
+      })
+    })
     await answers.send('Network.enable')
     const fetched = await device.evaluate(
       (notes) =>
@@ -101,7 +112,9 @@ test('a device’s certificate is made by a member, fetched once, and opens what
       notes,
     )
     assert.deepEqual([fetched[0], fetched[2], asked], ['refused', 'refused', ['GET /page']])
-    assert.deepEqual(statuses, [403, 403], 'the certificate came along, and was refused: 401 is for who has none')
+    await both
+    const refusals = Object.fromEntries([...paths].map(([id, pathname]) => [pathname, statuses.get(id)]))
+    assert.deepEqual(refusals, { '/fetch': 403, '/opaque': 403 }, 'the certificate came along, and was refused: 401 is for who has none')
   })
 
   await t.test('revoked by its member, it opens nothing', async () => {

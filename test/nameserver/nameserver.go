@@ -50,20 +50,19 @@ func BIND(t testing.TB, zone, key string) (address string) {
 	}
 	write("key", key)
 	write("zone", "$TTL 60\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 127.0.0.1\n")
-	for range 5 { // somebody else may take the port meanwhile
-		l := programs.Got(net.ListenPacket("udp", "127.0.0.1:0"))(t)
-		address = l.LocalAddr().String()
-		l.Close()
-		_, port, _ := net.SplitHostPort(address)
+	for range 5 { // another process of ours may take the port once it is given back
+		port, giveBack, err := programs.Port()
+		programs.Must(t, err)
+		giveBack()
 		write("named.conf", fmt.Sprintf(`
-options { directory %[1]q; pid-file none; session-keyfile none; managed-keys-directory %[1]q; listen-on port %[2]s { 127.0.0.1; }; listen-on-v6 { none; }; recursion no; dnssec-validation no; empty-zones-enable no; };
+options { directory %[1]q; pid-file none; session-keyfile none; managed-keys-directory %[1]q; listen-on port %[2]d { 127.0.0.1; }; listen-on-v6 { none; }; recursion no; dnssec-validation no; empty-zones-enable no; };
 controls {};
 include "%[1]s/key";
 zone %[3]q { type primary; file "%[1]s/zone"; update-policy { grant porchlight wildcard *.%[3]s TXT; }; };
 `, dir, port, zone))
 		p := programs.Begin(t, exec.Command(program, "-g", "-n", "1", "-c", filepath.Join(dir, "named.conf")))
-		if _, err := p.Logs(t.Context(), `\d (all zones loaded)\n`); err == nil {
-			return address
+		if said, err := p.Logs(t.Context(), `(address in use|all zones loaded)`); err == nil && said[1] == "all zones loaded" {
+			return fmt.Sprintf("127.0.0.1:%d", port)
 		}
 	}
 	t.Fatal("BIND does not begin")
