@@ -8,7 +8,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import test from 'node:test'
 import axe from 'axe-core'
 import { startControl } from './control.mjs'
-import { freePort, startBrowser } from './porchlight.mjs'
+import { freePort, press, startBrowser } from './porchlight.mjs'
 import { plainWords } from './pseudo.mjs'
 
 const shots = process.env.PORCHLIGHT_SHOTS
@@ -76,6 +76,7 @@ test('/admin', async (t) => {
   const kept = ['GET /outbox', ...['operators', 'accounts', 'tokens', 'suspensions', 'clients', 'audit/verify'].map((path) => `POST /${path}`), 'passkey', 'mail', 'account', 'computer', 'audit export']
 
   async function look(name, heading) {
+    await page.waitForLoadState()
     assert.match(await page.textContent('h1'), heading)
     assert.equal(await page.locator('h1').count(), 1)
     assert.ok((await page.locator('button.primary').count()) <= 1)
@@ -166,10 +167,10 @@ test('/admin', async (t) => {
     await look('admin-suspend', /What is to be suspended/)
     await open('/admin/find?q=cinema')
     await look('admin-find', /Search/)
-    await page.click('a:text("cinema.")')
+    await press(page, 'a:text("cinema.")')
     await look('admin-computer', /cinema/)
     await open('/admin/accounts?q=a.rather')
-    await page.click(`a:text("${long}")`)
+    await press(page, `a:text("${long}")`)
     await look('admin-account', /a\.rather/)
   })
 

@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import test from 'node:test'
 import { promisify } from 'node:util'
-import { invite, startBrowser, startPorchlight, startServer } from './porchlight.mjs'
+import { invite, press, startBrowser, startPorchlight, startServer } from './porchlight.mjs'
 
 const run = promisify(execFile)
 const bob = 'bob@example.com'
@@ -32,7 +32,7 @@ test('a device’s certificate is made by a member, fetched once, and opens what
     assert.equal(await page.locator('input[name=app]').count(), 1)
     assert.ok(await page.locator('input[name=app]').isChecked())
     await page.fill('input[name=name]', 'My phone')
-    await page.click('button.primary')
+    await press(page, 'button.primary')
     ;[code, link] = await page.locator('code.whole').allTextContents()
     assert.match(code, /^(\w{5}-){3}\w{5}$/)
     assert.ok(link.startsWith(root + '/.porchlight/device#'))
@@ -52,8 +52,7 @@ test('a device’s certificate is made by a member, fetched once, and opens what
     await device.goto('about:blank')
     await device.goto(link)
     await device.click('button.primary')
-    await device.waitForLoadState()
-    assert.match(await device.textContent('h1'), /This link is over/)
+    await device.locator('h1', { hasText: 'This link is over' }).waitFor()
     await device.context().close()
   })
 
@@ -119,8 +118,7 @@ test('a device’s certificate is made by a member, fetched once, and opens what
 
   await t.test('revoked by its member, it opens nothing', async () => {
     await page.goto(root + '/.porchlight/devices')
-    await page.getByRole('button', { name: 'Revoke My phone' }).click()
-    await page.waitForLoadState()
+    await press(page, page.getByRole('button', { name: 'Revoke My phone' }))
     assert.equal(await page.getByText('My phone').count(), 0)
     const before = asked.length
     const { stdout } = await run('curl', ['-sSi', '--cacert', path.join(porchlight.data, 'ca', 'root.pem'), '--cert', at.pem, '--connect-to', `::127.0.0.1:${new URL(notes).port}`, notes + '/'])

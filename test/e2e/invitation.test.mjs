@@ -10,7 +10,7 @@ import test from 'node:test'
 import { promisify } from 'node:util'
 import { startControl } from './control.mjs'
 import { links, startMail } from './mail.mjs'
-import { programs, startBrowser, startProcess, startServer } from './porchlight.mjs'
+import { press, programs, startBrowser, startProcess, startServer } from './porchlight.mjs'
 
 const run = promisify(execFile)
 const program = `${programs}/porchlight`
@@ -73,7 +73,7 @@ async function connect(computer, control, mail, page) {
   await page.click('button.primary')
   const [link] = links(await mail.next(owner, /sign in/i)).text
   await page.goto(link)
-  await page.click('button.primary') // sign in
+  await press(page, 'button.primary') // sign in
   if (!(await page.locator('input[name=name]').count())) await page.click('button.primary') // the code
   await page.click('button[name=decision][value=allow]')
   const [code] = await done

@@ -47,6 +47,7 @@ test('who knocks is let in by one answer, and the page goes on by itself', async
   }
   // fits looks at the page of a phone, and tells nothing of the app or its owner.
   async function fits(page, name, heading) {
+    await page.waitForLoadState()
     assert.match(await page.textContent('h1'), heading)
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), phone.width)
     const shown = await page.textContent('body')

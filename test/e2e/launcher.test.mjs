@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import test from 'node:test'
 import { fileURLToPath } from 'node:url'
 import axe from 'axe-core'
-import { invite, startBrowser, startPorchlight, startServer } from './porchlight.mjs'
+import { invite, press, startBrowser, startPorchlight, startServer } from './porchlight.mjs'
 
 // pictures are kept where PICTURES says, to be looked at.
 const pictures = process.env.PICTURES && fileURLToPath(new URL(process.env.PICTURES + '/', 'file:///'))
@@ -97,10 +97,10 @@ test('the launcher shows each visitor their apps', async (t) => {
 
   await t.test('signing out ends the session here', async () => {
     await owners.setViewportSize({ width: 1100, height: 760 })
-    await owners.click('header >> text=Sign out')
+    await press(owners, 'header >> text=Sign out')
     assert.match(await owners.textContent('h1'), /signed out/)
-    await owners.click('text=Sign out at')
-    await owners.click('header >> text=Sign out')
+    await press(owners, 'text=Sign out at')
+    await press(owners, 'header >> text=Sign out')
     await owners.goto(root)
     assert.ok(!owners.url().startsWith(root + '/'), 'it has to sign in again')
   })
@@ -126,8 +126,7 @@ test('the launcher shows each visitor their apps', async (t) => {
       form.submit()
     })
     await page.fill('input[name=email]', owner)
-    await page.click('button.primary')
-    await page.waitForLoadState()
+    await press(page, 'button.primary')
     await page.goto((await porchlight.mailedLink(owner)).links[0])
     await page.click('button.primary')
     await page.waitForURL(form)

@@ -2,7 +2,7 @@
 // domain they share, and what stays on an address that another app gets.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { startBrowser, startPorchlight, startServer } from './porchlight.mjs'
+import { press, startBrowser, startPorchlight, startServer } from './porchlight.mjs'
 
 const page = (title, script = '') => (req, res) => {
   res.setHeader('Content-Type', 'text/html; charset=utf-8')
@@ -98,8 +98,7 @@ for (const [what, answer] of Object.entries(workers)) {
     await tab.goto(url + '/')
     assert.equal(await tab.textContent('h1'), 'Newer app')
     await tab.goto(url + '/.porchlight/sign-out')
-    await tab.click('button.primary')
-    await tab.waitForLoadState()
+    await press(tab, 'button.primary')
     await tab.goto(await porchlight.cli('open', 'notes', '--print'))
     await tab.context().clearCookies()
     await tab.goto(url + '/')

@@ -4,16 +4,16 @@ import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import test from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { startBrowser, startPorchlight, startServer } from './porchlight.mjs'
+import { freePort, startBrowser, startPorchlight, startServer } from './porchlight.mjs'
 
 const pictures = process.env.PICTURES && fileURLToPath(new URL(process.env.PICTURES + '/', 'file:///'))
 
 test('while the computer is off its launcher says so', async (t) => {
-  const porchlight = await startPorchlight(t)
+  // Nobody else gets the port while the computer is off.
+  const porchlight = await startPorchlight(t, { at: '127.0.0.1:' + (await freePort()) })
   const port = await startServer(t, (_, res) => res.setHeader('Content-Type', 'text/html').end('<h1>Notes</h1>'))
   await porchlight.publish('notes', 'Notes', port)
   const { url: root, host } = await porchlight.json('account')
-  const at = '127.0.0.1:' + new URL(root).port
   const app = `https://notes.${host}/`
   const browser = await startBrowser(t, porchlight)
   const page = await browser.newPage()
@@ -57,7 +57,7 @@ test('while the computer is off its launcher says so', async (t) => {
   })
   await t.test('once it is on again there is the launcher', async () => {
     await page.goto(root)
-    await porchlight.start(at)
+    await porchlight.start()
     await page.click('text=Try again')
     await page.waitForFunction((host) => document.querySelector('h1')?.textContent === host, host)
   })

@@ -8,12 +8,9 @@ import { startBrowser, startPorchlight, startServer } from './porchlight.mjs'
 test('an app that opens by a passkey alone', async (t) => {
   const porchlight = await startPorchlight(t)
   const browser = await startBrowser(t, porchlight)
-  const streams = new Set()
   const port = await startServer(t, (req, res) => {
     res.setHeader('Content-Type', 'text/html')
     if (req.url !== '/stream') return res.end('<!doctype html><title>Notes</title>here are the notes')
-    streams.add(res)
-    res.on('close', () => streams.delete(res))
     res.write('begun')
   })
   const url = await porchlight.publish('notes', 'Notes', port)
@@ -30,6 +27,7 @@ test('an app that opens by a passkey alone', async (t) => {
   }
 
   async function look(page, name) {
+    await page.waitForLoadState()
     await page.evaluate(axe.source)
     for (const colorScheme of ['light', 'dark']) {
       await page.emulateMedia({ colorScheme })
@@ -45,16 +43,8 @@ test('an app that opens by a passkey alone', async (t) => {
   await page.goto((await porchlight.mailedLink('ben@example.net')).links[0])
   await page.click('button.primary')
   await page.getByText('here are the notes').waitFor()
-  const open = page.evaluate(async () => {
-    const answer = await fetch('/stream')
-    try {
-      await answer.text()
-      return 'ended'
-    } catch {
-      return 'cut'
-    }
-  })
-  while (streams.size === 0) await page.evaluate(() => new Promise((next) => setTimeout(next, 20)))
+  await page.evaluate(async () => (window.answer = await fetch('/stream')) && true) // it has begun
+  const open = page.evaluate(() => window.answer.text().then(() => 'ended', () => 'cut'))
   const options = await porchlight.json('options', 'notes', '--only-passkey')
   assert.equal(options.onlyPasskey, true)
   assert.equal(await open, 'cut')

@@ -12,7 +12,7 @@ import path from 'node:path'
 import test from 'node:test'
 import axe from 'axe-core'
 import { startControl } from './control.mjs'
-import { startBrowser } from './porchlight.mjs'
+import { press, startBrowser } from './porchlight.mjs'
 import { plainWords } from './pseudo.mjs'
 
 const widths = [375, 1100]
@@ -44,8 +44,7 @@ test('the pages of the control plane', async (t) => {
         })
       },
       async submit(selector = 'button.primary') {
-        await who.page.click(selector)
-        await who.page.waitForLoadState()
+        await press(who.page, selector)
       },
       async go(pathname) {
         return who.page.goto(new URL(pathname, control.authUrl).href)
@@ -108,6 +107,7 @@ test('the pages of the control plane', async (t) => {
   async function look(who, name, heading, ...but) {
     await t.test(name, async () => {
       const { page } = who
+      await page.waitForLoadState()
       assert.match(await page.textContent('h1'), heading)
       assert.equal(await page.locator('h1').count(), 1)
       assert.ok((await page.locator('button.primary').count()) <= 1, 'one thing to press')
@@ -196,9 +196,9 @@ test('the pages of the control plane', async (t) => {
   await look(maya, 'device-confirm-long', /Connect this computer/)
   await maya.submit()
   await look(maya, 'device-replace', /Replace maya\.localhost/)
-  await page.click('button[value=""]')
+  await press(page, 'button[value=""]')
   await look(maya, 'device-another-name', /Connect this computer/)
-  await page.click('button[value=deny]')
+  await press(page, 'button[value=deny]')
   await look(maya, 'device-denied', /Nothing was connected/)
 
   const credential = computer.credential
@@ -269,7 +269,7 @@ test('the pages of the control plane', async (t) => {
   await guest.go('/account')
   await guest.signIn(long)
   await look(guest, 'account-member', /Your account/)
-  await guest.page.click('a[href^="/account/leave"]')
+  await press(guest.page, 'a[href^="/account/leave"]')
   await look(guest, 'account-leave', /Leave maya/)
 
   // Somebody with several computers to choose from.
@@ -323,7 +323,7 @@ test('the pages of the control plane', async (t) => {
       await own.page.reload() // sends the form once more
       await look(own, 'password-again', /App passwords/)
       assert.match(await own.page.textContent('.problem'), /This form was sent before/)
-      await own.page.getByRole('link', { name: 'On all computers' }).click()
+      await press(own.page, own.page.getByRole('link', { name: 'On all computers' }))
       await look(own, 'passwords-all', /App passwords/)
       await own.go('/account/passwords?computer=maya')
     } else {
@@ -332,8 +332,7 @@ test('the pages of the control plane', async (t) => {
   }
   await look(own, 'passwords', /App passwords/)
   assert.equal(await own.page.getByText(passwordName.slice(0, 60)).count(), 2)
-  await own.page.getByRole('button', { name: /^Revoke/ }).first().click()
-  await own.page.waitForLoadState()
+  await press(own.page, own.page.getByRole('button', { name: /^Revoke/ }).first())
   assert.equal(await own.page.getByText(passwordName.slice(0, 60)).count(), 1)
   await own.go('/account')
   await look(own, 'account-passwords', /Your account/)
@@ -384,7 +383,7 @@ test('the pages of the control plane', async (t) => {
   sync.close()
   while ((await page.locator('.dot:not(.off)').count()) > 0) await maya.go('/account')
   await look(maya, 'account-owner', /Your account/)
-  await page.click('a[href^="/account/computer"]')
+  await press(page, 'a[href^="/account/computer"]')
   await look(maya, 'account-remove', /Remove maya/)
   await page.click('button[value=disconnect]')
   await page.waitForURL('**/account')

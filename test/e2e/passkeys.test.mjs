@@ -7,7 +7,7 @@ import { mkdir } from 'node:fs/promises'
 import test from 'node:test'
 import axe from 'axe-core'
 import { startControl } from './control.mjs'
-import { startBrowser } from './porchlight.mjs'
+import { press, startBrowser } from './porchlight.mjs'
 
 const shots = process.env.PORCHLIGHT_SHOTS
 
@@ -63,6 +63,7 @@ test('passkeys', async (t) => {
   }
 
   async function look(who, name) {
+    await who.page.waitForLoadState()
     await who.page.evaluate(axe.source)
     for (const colorScheme of ['light', 'dark']) {
       await who.page.emulateMedia({ colorScheme })
@@ -158,7 +159,7 @@ test('passkeys', async (t) => {
     await page.click('button.primary')
     await page.waitForURL('**/account')
     // The device has one, and makes no other.
-    await page.getByRole('link', { name: 'Passkey hinzufügen' }).click()
+    await press(page, page.getByRole('link', { name: 'Passkey hinzufügen' }))
     await page.click('button.primary')
     await page.getByRole('alert').waitFor()
     assert.equal((await lena.credentials()).length, 1)
@@ -285,7 +286,7 @@ test('passkeys', async (t) => {
   await t.test('back by a recovery code, and mail on again', async () => {
     const lost = await device({ authenticator: false, extraHTTPHeaders: { 'Accept-Language': 'de' } })
     await lost.go('/account/mail')
-    await lost.page.getByRole('link', { name: 'Ersatzcode verwenden' }).click()
+    await press(lost.page, lost.page.getByRole('link', { name: 'Ersatzcode verwenden' }))
     await look(lost, 'recovery-de')
     await lost.page.fill('input[name=email]', 'maya@example.com')
     await lost.page.fill('input[name=code]', 'abcd efgh ijkl mnop')

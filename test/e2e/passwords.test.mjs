@@ -7,7 +7,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import test from 'node:test'
 import { promisify } from 'node:util'
-import { invite, startBrowser, startPorchlight, startServer } from './porchlight.mjs'
+import { invite, press, startBrowser, startPorchlight, startServer } from './porchlight.mjs'
 
 const run = promisify(execFile)
 const bob = 'bob@example.com'
@@ -48,15 +48,19 @@ test('an app password is made in a browser and used by a program', async (t) => 
     await page.waitForURL('**/account/passwords?computer=*')
   })
 
+  // made presses the button of the form, and returns the address, the user and the password that are shown then.
+  async function made() {
+    await press(page, 'button.primary')
+    return page.locator('code.whole').allTextContents()
+  }
+
   await t.test('it is shown once', async () => {
     await page.fill('input[name=name]', 'reader')
-    await page.click('button.primary')
-    const [address, user, password] = await page.locator('code.whole').allTextContents()
+    const [address, user, password] = await made()
     assert.equal(address, notes + '/')
     assert.equal(user, bob)
     await remember(user, password)
-    await page.click('a.primary')
-    await page.waitForLoadState() // what is counted does not wait
+    await press(page, 'a.primary')
     assert.ok(!(await page.content()).includes(password))
     assert.equal(await page.getByText('reader').count(), 1)
   })
@@ -125,20 +129,19 @@ print(got["x-service-email"], got["authorization"], "x-porchlight-key" in got)
 
   await t.test('revoked, it opens nothing, and what was open closes', async () => {
     await page.fill('input[name=name]', 'laptop')
-    await page.click('button.primary')
-    const [, user, password] = await page.locator('code.whole').allTextContents()
+    const [, user, password] = await made()
     await remember(user, password)
-    await page.click('a.primary')
+    await press(page, 'a.primary')
     const feed = spawn('curl', ['-sSN', '-K', config, ...resolve, notes + '/feed'], { stdio: ['ignore', 'pipe', 'ignore'] })
     const ended = once(feed, 'exit')
     t.after(() => feed.kill())
     await once(feed.stdout, 'data')
     const began = performance.now()
-    await page.getByRole('button', { name: 'Revoke laptop for Notes' }).click()
+    const revoked = press(page, page.getByRole('button', { name: 'Revoke laptop for Notes' }))
     await ended
     t.diagnostic(`an open feed ended ${Math.round(performance.now() - began)} ms after the click`)
     assert.equal((await curl(notes + '/')).status, 401)
-    await page.waitForLoadState()
+    await revoked
     assert.equal(await page.getByText('laptop').count(), 0)
     assert.equal(await page.getByText('reader').count(), 1)
   })
@@ -157,8 +160,7 @@ print(got["x-service-email"], got["authorization"], "x-porchlight-key" in got)
 
   await t.test('a member who is removed has none', async () => {
     await page.fill('input[name=name]', 'third')
-    await page.click('button.primary')
-    const [, user, password] = await page.locator('code.whole').allTextContents()
+    const [, user, password] = await made()
     await remember(user, password)
     assert.equal((await curl(notes + '/')).status, 200)
     await porchlight.cli('people', 'remove', bob)

@@ -22,13 +22,13 @@ const program = `${programs}/porchlight`
 
 // startPorchlight resolves once the agent serves. t is the test's context; all
 // of it ends with the test. measured takes the program that has no race detector,
-// which would take several times the memory.
-export async function startPorchlight(t, { measured = false } = {}) {
+// which would take several times the memory. at is where it serves HTTPS.
+export async function startPorchlight(t, { measured = false, at = '127.0.0.1:0' } = {}) {
   const dir = await mkdtemp(path.join(os.tmpdir(), 'porchlight-e2e-'))
   const data = path.join(dir, 'data')
   const env = { ...process.env, XDG_CONFIG_HOME: path.join(dir, 'config'), PORCHLIGHT_DATA: data, PORCHLIGHT_API: '' }
   let agent, ended
-  const start = async (at) => {
+  const start = async () => {
     agent = spawn(measured ? `${built}/porchlight` : program, ['agent', '--local', '--api', '127.0.0.1:0', '--https', at], {
       env,
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -48,7 +48,7 @@ export async function startPorchlight(t, { measured = false } = {}) {
     await stop()
     await rm(dir, { recursive: true, force: true, maxRetries: 5 })
   })
-  await start('127.0.0.1:0')
+  await start()
 
   const read = new Set() // links of the mails that were returned
   const porchlight = {
@@ -56,7 +56,7 @@ export async function startPorchlight(t, { measured = false } = {}) {
     data,
     agent,
     stop,
-    start, // again, at the port where it was: its API is at another one then
+    start, // again, where at says: its API is at another port then
     ...runProgram(program, env),
     // post and get speak to the loopback API as an app does.
     async post(pathname, body) {
@@ -168,9 +168,16 @@ export async function invite(porchlight, browser, email, ...labels) {
   const mail = await porchlight.mailedLink(email)
   const page = await (await browser.newContext()).newPage()
   await page.goto(mail.links[0])
-  await page.click('button.primary')
-  await page.waitForLoadState()
+  await press(page, 'button.primary')
   return page
+}
+
+// press clicks what leads to another page, and resolves once that one is there. On a busy
+// machine a click alone may resolve before, and what is read then is the page before.
+export async function press(page, what) {
+  const click = () => (typeof what === 'string' ? page.click(what) : what.click())
+  await Promise.all([page.waitForEvent('framenavigated', (frame) => frame === page.mainFrame()), click()])
+  await page.waitForLoadState()
 }
 
 // startServer runs a node:http handler on a free port of 127.0.0.1.

@@ -6,4 +6,4 @@ cd "$(dirname "$0")"
 has_commands test /usr/bin/chromium certutil radicale go node npm python3 php
 has_programs
 has_packages .
-npm test -- *.test.mjs
+exec ../desktop/apart.sh --online npm test -- *.test.mjs

@@ -18,10 +18,8 @@ test('a computer that the operator suspends', async (t) => {
   await porchlight.publish('notes', 'Notes', port)
   const page = await invite(porchlight, browser, 'ben@example.net', 'Notes')
   await page.getByText('here are the notes').waitFor()
-  const open = page.evaluate(async () => {
-    const answer = await fetch('/stream')
-    return answer.text().then(() => 'ended', () => 'cut')
-  })
+  await page.evaluate(async () => (window.answer = await fetch('/stream')) && true) // it has begun
+  const open = page.evaluate(() => window.answer.text().then(() => 'ended', () => 'cut'))
   const [{ name }] = await operator.json('computer', 'list', ...data)
   await operator.cli('suspend', 'computer', name, '--reason', 'Complaint 2211', ...data)
   assert.equal(await open, 'cut')

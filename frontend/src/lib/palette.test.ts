@@ -103,11 +103,11 @@ test('among thousands of people everybody is found', () => {
 test('what keeps somebody out, the nearest cause first', () => {
   const ben = person('ben@example.com', ['Notes']);
   const notes = app('notes', 'Notes', 3000);
-  const now = Date.parse('2026-11-24T12:00:00Z');
+  const now = new Date(2026, 10, 24, 12).getTime(); // wherever the test runs
   const why = (one: Person, of: OwnerApp, more: Partial<OwnerState> = {}) => cannot(one, of, snapshot(more), now);
   expect(why(ben, notes)).toBe('nothing keeps them out; tries its address');
   expect(why(person('eve@example.com', []), { ...notes, paused: true })).toBe('may not open it');
-  expect(why(person('eve@example.com', [], { ended: { Notes: '2026-11-23T23:59:59Z' } }), notes)).toBe('could open it until yesterday');
+  expect(why(person('eve@example.com', [], { ended: { Notes: new Date(2026, 10, 23, 23, 59, 59).toISOString() } }), notes)).toBe('could open it until yesterday');
   expect(why({ ...ben, status: 'pending' }, notes)).toBe('has not clicked the link in the mail yet');
   expect(why(ben, { ...notes, paused: true }, { darkSince: '2026-11-24T11:00:00Z' })).toBe('is paused');
   expect(why(ben, { ...notes, status: 'revoked' })).toBe('is off');
