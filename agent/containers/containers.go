@@ -70,9 +70,10 @@ type seen struct {
 }
 
 type look struct {
-	began time.Time
-	seen  *seen
-	err   error
+	socket string
+	began  time.Time
+	seen   *seen
+	err    error
 }
 
 // New starts nothing.
@@ -86,7 +87,7 @@ func (c *Containers) look(ctx context.Context, socket string) (*seen, error) {
 	came := time.Now()
 	c.looking.Lock()
 	defer c.looking.Unlock()
-	if c.last.began.After(came) && (c.last.seen == nil || c.last.seen.socket == socket) {
+	if c.last.began.After(came) && c.last.socket == socket {
 		return c.last.seen, c.last.err
 	}
 	began := time.Now()
@@ -96,12 +97,12 @@ func (c *Containers) look(ctx context.Context, socket string) (*seen, error) {
 	}
 	var err error
 	if now.all, err = list(ctx, socket); err != nil {
-		c.last = look{began: began, err: err}
+		c.last = look{socket: socket, began: began, err: err}
 		return nil, err
 	}
 	now.byPlace, now.byID = index(now.all)
 	c.now.Store(now)
-	c.last = look{began: began, seen: now}
+	c.last = look{socket: socket, began: began, seen: now}
 	return now, nil
 }
 

@@ -141,7 +141,7 @@ func TestAContainerWithoutTheSocket(t *testing.T) {
 	b.types("settings", "--containers", "")
 	shared := programs.Got(os.MkdirTemp("", "shared-"))(t)
 	t.Cleanup(func() { os.RemoveAll(shared) })
-	b.podman("run", "--detach", "--name", "films", "--volume", shared+":/run/films", "localhost/hello:1", "/run/films/app.sock")
+	b.podman("run", "--detach", "--name", "films", "--network", "none", "--volume", shared+":/run/films", "localhost/hello:1", "/run/films/app.sock")
 	b.types("publish", "films", "--label", "Films", "--port", "8096")
 	b.types("approve", "films")
 	b.types("options", "films", "--upstream", "unix:"+filepath.Join(shared, "app.sock"))

@@ -32,26 +32,26 @@ test('one is named by the keyboard, and gets another secret', async () => {
   const senders = section(page, 'Senders');
   const name = senders.getByRole('textbox', { name: 'Who sends?' });
   await expect.poll(() => name.evaluate((element) => element === document.activeElement)).toBe(true);
-  const save = senders.getByRole('button', { name: 'Save' }).last(); // a date has one of its own
+  const add = senders.getByRole('button', { name: 'Add', exact: true });
   await name.fill('Shop');
   await senders.getByRole('textbox', { name: 'Path' }).fill('/paid');
   await senders.getByRole('combobox', { name: 'How it signs' }).selectOption({ label: 'HMAC-SHA256' });
   await senders.getByLabel('Secret', { exact: true }).fill('a secret of tests');
-  expect(await save.isDisabled()).toBe(true); // where is the signature?
+  expect(await add.isDisabled()).toBe(true); // where is the signature?
   await senders.getByRole('textbox', { name: 'Header of the signature' }).fill('X-Sig');
   const until = senders.getByRole('combobox', { name: 'Until when?' });
   await until.selectOption({ label: 'A date…' });
-  expect(await save.isDisabled()).toBe(true); // until which?
+  expect(await add.isDisabled()).toBe(true); // until which?
   await senders.getByLabel('Last day').fill('2031-01-31');
   await page.keyboard.press('Enter');
   await expect.poll(() => until.evaluate((element: HTMLSelectElement) => element.selectedOptions[0]!.text)).toMatch(/^Until 31 January/);
   expect(await called(page, 'addSender')).toEqual([]);
   await page.evaluate('stub.fail("addSender", "Another sender has this secret, so either could come in as the other. Give each its own.")');
-  await save.click();
+  await add.click();
   await senders.getByRole('alert').getByText('Another sender has this secret').waitFor();
   await page.evaluate('stub.fail("addSender")');
   if (process.env['SHOT']) await page.screenshot({ path: process.env['SHOT'] });
-  await save.click();
+  await add.click();
   const named = (await called(page, 'addSender')).at(-1) as [{ until: string }];
   expect(named).toEqual([{ app: 'photos', name: 'Shop', path: '/paid', kind: 'hmac-sha256', header: 'X-Sig', secret: 'a secret of tests', until: named[0].until }]);
   expect(new Date(named[0].until).toDateString()).toBe('Fri Jan 31 2031');
