@@ -48,7 +48,11 @@ func (s *session) reads() *reader {
 	s.t.Helper()
 	file := filepath.Join(s.dir, "bin/menureader")
 	if _, err := os.Stat(file); err != nil {
-		programs.Must(s.t, os.WriteFile(file, programs.Got(menuReader())(s.t), 0o755))
+		made := programs.Got(menuReader())(s.t)
+		syscall.ForkLock.RLock() // a program of another test that starts would hold it open, and it could not be run
+		err := os.WriteFile(file, made, 0o755)
+		syscall.ForkLock.RUnlock()
+		programs.Must(s.t, err)
 	}
 	items := s.trayItems()
 	if len(items) != 1 {
