@@ -280,13 +280,13 @@ func TestTicketsComeBetweenParts(t *testing.T) {
 	for i := range 3 {
 		p := &s.pools[plainPool]
 		p.waiting = append(p.waiting, make(waiter, 1))
-		frames := s.compose(false)
+		frames := s.compose(nil, false)
 		if len(frames) != 2 || frames[0].Type != tunnelwire.Open || frames[1].Type != tunnelwire.Synced ||
 			frames[1].More != (i < 2) || len(frames[1].Part) != tunnelwire.MaxPart {
 			t.Fatalf("part %d comes as %d frames", i, len(frames))
 		}
 	}
-	if frames := s.compose(false); len(frames) > 0 {
+	if frames := s.compose(nil, false); len(frames) > 0 {
 		t.Errorf("more than there is: %+v", frames)
 	}
 	if err := s.tellSnapshot(make([]byte, tunnelwire.MaxSnapshot+1)); !errors.Is(err, errSnapshot) {

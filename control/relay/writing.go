@@ -49,7 +49,8 @@ func (s *session) write() {
 		if ticked {
 			s.tick()
 		}
-		for _, f := range s.compose(ticked) {
+		var room [1]tunnelwire.Frame // nearly always a Pong is all
+		for _, f := range s.compose(room[:0], ticked) {
 			if s.send(f) != nil {
 				s.end()
 				_ = s.conn.Close()
@@ -110,8 +111,8 @@ func (s *session) send(f tunnelwire.Frame) error {
 	return s.conn.SetWriteDeadline(time.Time{}) // one that stands wakes the process to no end
 }
 
-// compose collects the frames that are due, tickets among them.
-func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
+// compose appends the frames that are due, tickets among them.
+func (s *session) compose(frames []tunnelwire.Frame, eager bool) []tunnelwire.Frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {

@@ -28,12 +28,14 @@
 package tunnelwire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"strconv"
 	"time"
 )
 
@@ -52,7 +54,7 @@ const (
 // side that hears nothing for its time gives the connection up. An agent where visitors have
 // something open beats every BeatAwake, and gives the relay up after SilenceAwake and the
 // time that an answer takes. Another agent beats every BeatAsleep, and both sides then wait
-// for SilenceAsleep. The relay gives an agent whose last Ping said Awake up after
+// for SilenceAsleep: what lies between is for an answer that takes HelloWait. The relay gives an agent whose last Ping said Awake up after
 // HeardAwake: an agent that is there has given up a relay that is not slow before (3 s later
 // than usual where it stood still), and TCP has sent again what was lost four times. A
 // computer that nobody visited for AsleepAfter parks no data connection.
@@ -62,7 +64,7 @@ const (
 
 	BeatAwake     = time.Second
 	SilenceAwake  = 2500 * time.Millisecond
-	BeatAsleep    = 15 * time.Second
+	BeatAsleep    = 25 * time.Second
 	SilenceAsleep = 40 * time.Second
 	HeardAwake    = 6 * time.Second
 	AsleepAfter   = 10 * time.Minute
@@ -183,7 +185,14 @@ func ReadFrame(r io.Reader) (Frame, error) {
 		}
 		return Frame{}, err
 	}
-	var f Frame
+	if f, ok := parseBeat(body); ok {
+		return f, nil
+	}
+	return parse(body)
+}
+
+// parse reads any frame.
+func parse(body []byte) (f Frame, err error) {
 	if err := json.Unmarshal(body, &f); err != nil {
 		// The decoder's message may quote what it read: a credential.
 		return Frame{}, fmt.Errorf("%w: not the JSON of a frame", errFrame)
@@ -203,8 +212,11 @@ func ReadFrame(r io.Reader) (Frame, error) {
 	return f, nil
 }
 
-// WriteFrame writes f with one call of Write.
+// WriteFrame writes f with one call of Write. A Pong carries Sent and Date alone.
 func WriteFrame(w io.Writer, f Frame) error {
+	if f.Type == Pong {
+		return writePong(w, f.Sent, f.Date)
+	}
 	body, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("encode frame: %w", err)
@@ -212,8 +224,46 @@ func WriteFrame(w io.Writer, f Frame) error {
 	if len(body) > maxFrame {
 		return fmt.Errorf("%w: %d bytes to write", errFrame, len(body))
 	}
-	out := make([]byte, 4, 4+len(body))
-	binary.BigEndian.PutUint32(out, uint32(len(body)))
-	_, err = w.Write(append(out, body...))
+	return writeBody(w, append(make([]byte, 4, 4+len(body)), body...))
+}
+
+func writePong(w io.Writer, sent, date int64) error {
+	out := append(make([]byte, 4, 64), pongHead...)
+	if sent != 0 {
+		out = strconv.AppendInt(append(out, `,"sent":`...), sent, 10)
+	}
+	if date != 0 {
+		out = strconv.AppendInt(append(out, `,"date":`...), date, 10)
+	}
+	return writeBody(w, append(out, '}'))
+}
+
+// writeBody writes a frame's body, which is in out behind room for its length.
+func writeBody(w io.Writer, out []byte) error {
+	binary.BigEndian.PutUint32(out, uint32(len(out)-4))
+	_, err := w.Write(out)
 	return err
+}
+
+// What Ping and Pong are as JSON up to their first field. Nearly all that a relay reads and
+// writes are these, of computers that sleep: they go without the decoder and its garbage.
+const (
+	pingHead = `{"type":"ping"`
+	pongHead = `{"type":"pong"`
+)
+
+// parseBeat reads a Ping as WriteFrame writes it; ok is false for everything else.
+func parseBeat(body []byte) (f Frame, ok bool) {
+	rest, ok := bytes.CutPrefix(body, []byte(pingHead))
+	if !ok {
+		return f, false
+	}
+	rest, awake := bytes.CutPrefix(rest, []byte(`,"awake":true`))
+	rest, ok = bytes.CutPrefix(rest, []byte(`,"sent":`))
+	if !ok || len(rest) == 0 || rest[0] < '1' || rest[0] > '9' { // which leaves signs out, and zeros in front
+		return f, false
+	}
+	rest, ok = bytes.CutSuffix(rest, []byte("}"))
+	sent, err := strconv.ParseInt(string(rest), 10, 64)
+	return Frame{Type: Ping, Awake: awake, Sent: sent}, ok && err == nil
 }

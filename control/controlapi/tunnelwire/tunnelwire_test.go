@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -28,6 +29,67 @@ func TestFrameRoundTrip(t *testing.T) {
 	if _, err := ReadFrame(&b); err != io.EOF {
 		t.Fatalf("a clean end is %v, want io.EOF", err)
 	}
+}
+
+// The frames that go without the decoder mean what they would with it, and no others do.
+func TestBeatsAreTheFramesTheyWere(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []int64{0, 1, 9, 10, 1 << 40, math.MaxInt64, -1} {
+		for _, f := range []Frame{{Type: Ping, Sent: sent}, {Type: Ping, Awake: true, Sent: sent}, {Type: Pong, Sent: sent}, {Type: Pong, Sent: sent, Date: 1795909461}} {
+			var b bytes.Buffer
+			programs.Must(t, WriteFrame(&b, f))
+			body := bytes.Clone(b.Bytes()[4:])
+			if want := programs.Got(json.Marshal(f))(t); !bytes.Equal(body, want) {
+				t.Errorf("%s is written, and would be %s", body, want)
+			}
+			if out := programs.Got(ReadFrame(&b))(t); !reflect.DeepEqual(out, f) {
+				t.Errorf("%s is read as %+v", body, out)
+			}
+			if _, ok := parseBeat(body); ok != (f.Type == Ping && sent > 0) {
+				t.Errorf("%s goes without the decoder: %v", body, ok)
+			}
+		}
+	}
+}
+
+// A node with many computers asleep reads and writes little else.
+func TestBeatsLeaveLittleGarbage(t *testing.T) { // not beside others, whose garbage would be counted
+	var b bytes.Buffer
+	programs.Must(t, WriteFrame(&b, Frame{Type: Ping, Sent: 1 << 40}))
+	in := bytes.NewReader(b.Bytes())
+	if n := testing.AllocsPerRun(100, func() {
+		in.Reset(b.Bytes())
+		if _, err := ReadFrame(in); err != nil {
+			t.Error(err)
+		}
+	}); n > 3 {
+		t.Errorf("reading a ping takes %v allocations", n)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		programs.Must(t, WriteFrame(io.Discard, Frame{Type: Pong, Sent: 1 << 40, Date: 1795909461}))
+	}); n > 1 {
+		t.Errorf("writing a pong takes %v allocations", n)
+	}
+}
+
+// FuzzBeat has no bytes mean something else without the decoder than with it.
+func FuzzBeat(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"ping","sent":12}`, `{"type":"ping","awake":true,"sent":12}`, `{"type":"ping","sent":+1}`, `{"type":"ping","sent":01}`,
+		`{"type":"ping","sent":1_0}`, `{"type":"ping","sent":1e3}`, `{"type":"ping","sent":9223372036854775808}`, `{"type":"ping","sent":`, `{"type":"ping","sent":}`,
+		`{"type":"ping","sent":1}}`, `{"type":"ping","sent":1`, `{"type":"ping","sent":1 }`, `{"type":"ping","sent":1,"sent":2}`, `{"type":"ping"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		fast, ok := parseBeat(body)
+		if !ok {
+			return
+		}
+		if slow, err := parse(body); err != nil || !reflect.DeepEqual(fast, slow) {
+			t.Errorf("%q: %+v, with the decoder %+v, %v", body, fast, slow, err)
+		}
+	})
 }
 
 func TestFullOpenFrameFits(t *testing.T) {
