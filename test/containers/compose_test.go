@@ -134,11 +134,17 @@ func TestComposeOfOneServer(t *testing.T) {
 
 // The same with PostgreSQL.
 func TestComposeWithPostgreSQL(t *testing.T) {
-	c := up(t, "postgres.yaml", func(c *compose) []string { return c.postgres() })
+	c := up(t, "postgres.yaml", func(c *compose) []string {
+		if _, err := c.try("podman-compose", "--file", c.file, "ps"); err == nil || !strings.Contains(err.Error(), "write POSTGRES_PASSWORD into .env") {
+			t.Errorf("without a password it says %v", err)
+		}
+		return c.postgres()
+	})
 	c.visits("porchlight-control", "")
 }
 
-// Three nodes: one is killed, and visitors go on coming.
+// Three nodes: one is killed, then another, and visitors go on coming. Browsers find the auth
+// host at the first one's address alone, so that one stays.
 func TestComposeOfThreeNodes(t *testing.T) {
 	var authority string
 	c := up(t, "nodes.yaml", func(c *compose) []string {
@@ -150,8 +156,13 @@ func TestComposeOfThreeNodes(t *testing.T) {
 		return err == nil && strings.Count(nodes, "serving") == 3
 	})
 	visits := c.visits("porchlight-relay1", authority)
-	c.podman("kill", "porchlight-relay3")
-	programs.Eventually(t, "a visitor's page without relay3", func() bool { return visits() == nil })
+	for _, relay := range []string{"porchlight-relay3", "porchlight-relay2"} {
+		c.podman("kill", relay)
+		if on := c.podman("inspect", "--format", "{{.State.Running}}", relay); on != "false" {
+			t.Fatalf("%s runs on: %s", relay, on)
+		}
+		programs.Eventually(t, "a visitor's page without "+relay, func() bool { return visits() == nil })
+	}
 }
 
 // The agent's image: as nobody, with nothing to write to but its volume.

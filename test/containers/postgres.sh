@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$PWD/out/postgres.tar
 [ ! -e "$out" ] || exit 0
+rm -f "$out.new" && mkdir -p "$(dirname "$out")"
 root=$(mktemp -d) && trap 'rm -rf --one-file-system "$root"' EXIT
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | sed -n 1p)
 debootstrap --variant=minbase --include=postgresql bookworm "$root" ${mirror:+"$mirror"} >/dev/null
@@ -31,4 +32,5 @@ chmod 755 "$root/start"
 container=$(buildah --storage-driver vfs from scratch)
 buildah --storage-driver vfs add --quiet "$container" "$root" /
 buildah --storage-driver vfs config --entrypoint '["/start"]' --stop-signal SIGINT "$container"
-buildah --storage-driver vfs commit --quiet --rm "$container" "oci-archive:$out:localhost/postgres:test" >/dev/null
+buildah --storage-driver vfs commit --quiet --rm "$container" "oci-archive:$out.new:localhost/postgres:test" >/dev/null
+mv "$out.new" "$out" # whole, or not there
