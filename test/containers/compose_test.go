@@ -148,7 +148,7 @@ func TestComposeWithPostgreSQL(t *testing.T) {
 func TestComposeOfThreeNodes(t *testing.T) {
 	var authority string
 	c := up(t, "nodes.yaml", func(c *compose) []string {
-		authority = certificate(t, filepath.Join(c.dir, "certificate"))
+		authority = c.certificate(filepath.Join(c.dir, "certificate"))
 		return c.postgres()
 	})
 	programs.Eventually(t, "three nodes serve", func() bool {

@@ -16,8 +16,8 @@ import (
 // /dev/net/tun, which udev lets everybody open; to be named in the computer's own network a
 // control group of the container's, which a user has of systemd alone.
 const (
-	rootless  = "TestASocketThatIsNone TestAContainerWithoutTheSocket"
-	published = "TestAContainerAsksByItsLabels TestContainersThatLie TestComposeOfOneServer"
+	rootless  = "TestASocketThatIsNone TestAContainerWithoutTheSocket TestTheAgentsImage"
+	published = "TestAContainerAsksByItsLabels TestContainersThatLie TestComposeOfOneServer TestComposeWithPostgreSQL TestComposeOfThreeNodes"
 )
 
 // The same by a user who was made for it: agent, server, engine and containers are all theirs,
@@ -40,11 +40,11 @@ func TestAsANormalUser(t *testing.T) {
 	own("install", "--directory", "--owner", name, "--mode", "0700", dir, filepath.Join(dir, "run"), filepath.Join(dir, "tmp"))
 	own("cp", programs.Got(os.Executable())(t), filepath.Join(dir, "tests"))
 	own("cp", "--recursive", binaries, filepath.Join(dir, "bin"))
-	for _, read := range []string{"build/containers", "out/images"} { // where the tests look for them
+	makePostgres(t)
+	for _, read := range []string{"build/containers", "out/images", "out/postgres.tar", "test/containers/postgres.sh"} { // where the tests look
 		own("install", "--directory", filepath.Join(dir, filepath.Dir(read)))
 		own("cp", "--recursive", filepath.Join("..", "..", read), filepath.Join(dir, read))
 	}
-	own("install", "--directory", filepath.Join(dir, "test", "containers"))
 	own("chown", "--recursive", name, dir)
 	// A machine without udev keeps the device for root: they see one of their own in its place.
 	tun := filepath.Join(who.HomeDir, "tun")
