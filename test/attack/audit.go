@@ -19,6 +19,7 @@ import (
 
 	"porchlight/control/audit"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // auditTried is how often attackAudit tries something.
@@ -357,6 +358,10 @@ func (l *ledger) afterACrash(ctx context.Context, t *tally) error {
 	if err != nil {
 		return err
 	}
+	head, err := l.nextHead()
+	if err != nil {
+		return err
+	}
 	if err := p.Run(nil, "account", "add", "late@example.net"); err != nil {
 		return err
 	}
@@ -364,18 +369,6 @@ func (l *ledger) afterACrash(ctx context.Context, t *tally) error {
 		return err
 	}
 	p.Kill()
-	told, err := os.ReadFile(l.heads)
-	if err != nil {
-		return err
-	}
-	lines := strings.Split(strings.TrimSpace(string(told)), "\n")
-	var head audit.Head
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &head); err != nil {
-		return err
-	}
-	if head.Seq <= l.end.Seq {
-		return fmt.Errorf("a server that started has told no head: %+v", head)
-	}
 	for _, cut := range []bool{false, true} {
 		if cut {
 			items, err := l.all(ctx)
@@ -406,4 +399,20 @@ func (l *ledger) afterACrash(ctx context.Context, t *tally) error {
 		t.try(1)
 	}
 	return nil
+}
+
+// nextHead waits for the head that a server tells when it has started.
+func (l *ledger) nextHead() (head audit.Head, err error) {
+	for end := time.Now().Add(programs.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		told, err := os.ReadFile(l.heads)
+		if err != nil {
+			return head, err
+		}
+		lines := strings.Split(strings.TrimSpace(string(told)), "\n")
+		// The last line may not be there whole yet.
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &head); err == nil && head.Seq > l.end.Seq {
+			return head, nil
+		}
+	}
+	return head, fmt.Errorf("a server that started has told no head: %+v", head)
 }
