@@ -8,7 +8,7 @@ import net from 'node:net'
 import path from 'node:path'
 import readline from 'node:readline'
 import { startControl } from '../e2e/control.mjs'
-import { programs, runProgram, startBrowser, startPorchlight, startProcess } from '../e2e/porchlight.mjs'
+import { press, programs, runProgram, startBrowser, startPorchlight, startProcess } from '../e2e/porchlight.mjs'
 
 const program = `${programs}/porchlight`
 const owner = 'maya@example.net'
@@ -65,7 +65,7 @@ async function connect(control, env, page) {
   await page.fill('input[name=email]', owner)
   await page.click('button.primary')
   await page.goto((await control.mail(owner, /sign in/i)).links[0])
-  await page.click('button.primary') // sign in
+  await press(page, 'button.primary') // sign in
   if (!(await page.locator('input[name=name]').count())) await page.click('button.primary') // the code
   await page.click('button[name=decision][value=allow]')
   const [code] = await done

@@ -81,7 +81,7 @@ export class Stage {
   // opened is what developers do first: they open the app on their own computer, and
   // again where it listens before it answers.
   async opened() {
-    for (const deadline = Date.now() + 30_000; Date.now() < deadline; ) {
+    for (const deadline = Date.now() + 120_000; Date.now() < deadline; ) {
       for (const host of ['127.0.0.1', '[::1]']) {
         const response = await fetch(`http://${host}:${this.port}/`).catch(() => undefined)
         if (response?.ok) return

@@ -19,6 +19,10 @@ export default {
     await stage.knowsLocalhostAlone()
 
     const page = await stage.page()
+    // A page hears of a change once Vite has greeted it at its socket.
+    const greeted = new Promise((resolve) => page.on('websocket', (socket) => socket.on('framereceived', resolve)))
+    await page.reload()
+    await greeted
     await page.waitForFunction(() => document.querySelector('h1').textContent === 'before')
     await stage.write('text.js', 'export default "after"\n')
     await page.waitForFunction(() => document.querySelector('h1').textContent === 'after')
