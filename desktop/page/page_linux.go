@@ -154,19 +154,42 @@ static gboolean end_loop(gpointer unused) {
 
 // The next window that is brought to the front shows this token, without which Wayland's
 // compositors only mark it as wanting attention.
+static gboolean has_token;
+
+static gboolean on_wayland(void) {
+#ifdef GDK_WINDOWING_WAYLAND
+	return GDK_IS_WAYLAND_DISPLAY(gdk_display_get_default());
+#else
+	return FALSE;
+#endif
+}
+
 static gboolean take_token(gpointer token) {
 #ifdef GDK_WINDOWING_WAYLAND
-	GdkDisplay *display = gdk_display_get_default();
-	if (display != NULL && GDK_IS_WAYLAND_DISPLAY(display))
-		gdk_wayland_display_set_startup_notification_id(display, token);
+	if (on_wayland()) {
+		gdk_wayland_display_set_startup_notification_id(gdk_display_get_default(), token);
+		has_token = TRUE;
+	}
 #endif
 	g_free(token);
+	return G_SOURCE_REMOVE;
+}
+
+// GNOME 43 gives no token for a click in a notification, nor any panel for one in its menu: what
+// is on the screen behind others would stay there. A window that is shown anew has the focus.
+static gboolean leave_screen(gpointer unused) {
+	WebKitWebView *v = web_view();
+	GtkWidget *window = v == NULL ? NULL : gtk_widget_get_toplevel(GTK_WIDGET(v));
+	if (!has_token && on_wayland() && window != NULL && gtk_widget_get_mapped(window) && !gtk_window_is_active(GTK_WINDOW(window)))
+		gtk_widget_hide(window);
+	has_token = FALSE;
 	return G_SOURCE_REMOVE;
 }
 
 // GTK may only be touched by the thread its loop runs on.
 static void end_loop_soon(void) { g_idle_add(end_loop, NULL); }
 static void take_token_soon(const char *token) { g_idle_add(take_token, g_strdup(token)); }
+static void leave_screen_soon(void) { g_idle_add(leave_screen, NULL); }
 static void keep_place_soon(void) { g_idle_add(keep_place, NULL); }
 static void take_place_soon(void) { g_idle_add(take_place, NULL); }
 static void end_page_soon(void) { g_idle_add(end_page, NULL); }
@@ -253,6 +276,10 @@ func Focus(token string) {
 // beforeHide and beforeShow keep the window where the owner put it.
 func beforeHide() { C.keep_place_soon() }
 func beforeShow() { C.take_place_soon() }
+
+// beforeFront has a window that is behind others be shown anew, where nothing else brings it
+// to the front.
+func beforeFront() { C.leave_screen_soon() }
 
 // endPage ends the process the page runs in, and the one that would fetch for it. The
 // page's state is lost; it asks for the snapshot when it is loaded again.

@@ -12,10 +12,11 @@ import (
 // WebKitGTK offers that; the others suspend hidden pages by themselves.
 const pageEnds = false
 
-func endPage()    {}
-func loadPage()   {}
-func beforeHide() {}
-func beforeShow() {}
+func endPage()     {}
+func loadPage()    {}
+func beforeHide()  {}
+func beforeShow()  {}
+func beforeFront() {}
 
 // watchPage: Wails offers no word of a page that died.
 func watchPage(func(again uint)) {}

@@ -180,6 +180,7 @@ func (w *wailsWindow) Show() bool {
 // closed the window, which the last one would open again, without a page.
 func (w *wailsWindow) toFront(ctx context.Context) {
 	windowShown()
+	beforeFront()
 	runtime.WindowShow(ctx)
 	runtime.WindowUnminimise(ctx)
 	w.mu.Lock()
