@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -109,18 +110,30 @@ func TestFocusOnWayland(t *testing.T) {
 	s.mouse(spot, "1")
 	s.keys("Tab", "Return") // from the command to its Copy
 	s.pastes("porchlight publish notes --label Notes --port 3000 --api " + p.api)
-	helper := filepath.Join(s.dir, "focused")
-	if out, err := exec.Command("sh", "-c", `gcc -o "$0" testdata/focused.c $(pkg-config --cflags --libs gtk+-3.0)`, helper).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	other := s.run(exec.Command(helper))
+	other := s.run(exec.Command(s.helper()))
 	s.focused("focused")
-	s.mouse(image.Pt(825, 350), "1") // in its half of the screen
-	token := s.says(other, `token (\S+)\n`)[1]
-	s.env = append(s.env, "XDG_ACTIVATION_TOKEN="+token)
+	said := regexp.MustCompile(`token (\S+)\n`)
+	s.eventually("a press gives a token", func() error { // one before it is drawn is lost
+		s.mouse(image.Pt(825, 350), "1") // in its half of the screen
+		if !said.MatchString(other.Stdout()) {
+			return errors.New("it says " + other.Stdout())
+		}
+		return nil
+	})
+	s.env = append(s.env, "XDG_ACTIVATION_TOKEN="+said.FindStringSubmatch(other.Stdout())[1])
 	p.again()
 	s.focused("Porchlight")
 	s.shot("focused")
+}
+
+// helper builds a window that prints a token for whoever a press in it starts.
+func (s *session) helper() (program string) {
+	s.t.Helper()
+	program = filepath.Join(s.dir, "focused")
+	if out, err := exec.Command("sh", "-c", `gcc -o "$0" testdata/focused.c $(pkg-config --cflags --libs gtk+-3.0)`, program).CombinedOutput(); err != nil {
+		s.t.Fatalf("%v: %s", err, out)
+	}
+	return program
 }
 
 // pastes waits until a text is on the compositor's clipboard.
