@@ -112,6 +112,8 @@ func TestServe(t *testing.T) {
 	}
 	if _, body := fetch(t, probe(t), s.Metrics+"/metrics"); !strings.Contains(body, "\nporchlight_certificate_ends_timestamp_seconds ") {
 		t.Errorf("the end of the certificate is not told:\n%s", body)
+	} else if !strings.Contains(body, "\ngo_gc_gogc_percent 50\n") {
+		t.Errorf("garbage may lie as if computers that sleep left much:\n%s", body)
 	}
 	if status, _ := fetch(t, c, s.AuthURL+"/metrics"); status != 404 {
 		t.Errorf("the auth host answers /metrics with %d", status)
