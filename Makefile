@@ -154,9 +154,12 @@ package: setup-package frontend ## packages of the menu-bar app and of the serve
 package-server: setup-cli ## the packages of the server alone, which need nothing of a desktop
 	build/package.sh '$(VERSION)' '$(LDFLAGS)' '' server
 
-test-package: package ## install the packages on a clean Debian 12 and 13 (debootstrap, as root), use them, remove them
+test-package: package ## install the packages on a clean Debian 12 and 13 (debootstrap, as root), use them, remove them; Fedora's by Debian's rpm
 	test/package/run.sh bookworm
 	test/package/run.sh trixie
+	$(MAKE) --no-print-directory package-server VERSION='$(VERSION).later' OUT=out/later
+	test/package/rpm.sh bookworm
+	test/package/rpm.sh trixie
 
 test-desktops: package ## play the owner's story with the menu-bar app's package on a clean Debian 12 and 13 (debootstrap, as root), with a panel and without
 	test/package/desktop.sh bookworm
