@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=${1//+/-} ldflags=$2 # a tag has no +
-at=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+at=$(build/version.sh time)
 out=$PWD/out/images
 rm -rf "$out"
 trap 'rm -rf "$out/programs"' EXIT

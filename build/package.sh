@@ -23,7 +23,7 @@ trap 'rm -rf "$stage"' EXIT
 umask 022
 
 # Everything of the same commit is byte for byte the same.
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+SOURCE_DATE_EPOCH=$(build/version.sh time)
 export SOURCE_DATE_EPOCH
 
 of() { [ "$1" = porchlight ] && echo ./agent/cmd/porchlight || echo ./control/cmd/porchlight-control; }
@@ -60,6 +60,10 @@ if [ "${programs[0]}" = porchlight ]; then
 	desktop-file-validate build/linux/porchlight.desktop
 	gzip -9nc build/linux/porchlight-desktop.1 >"$stage/man/porchlight/porchlight-desktop.1.gz"
 fi
+
+# Everybody may read what is installed, whoever alone may read this clone.
+cp -R --parents build/linux build/monitoring assets/app docs/operating.md "$stage"
+chmod -R u=rwX,go=rX "$stage"
 
 # Whoever unpacks it sees the time of the commit, whenever the files were written here.
 mkdir -p "$out"

@@ -19,7 +19,7 @@ elif [ ! -r "$KEY" ]; then
 	exit 1
 fi
 targets=${TARGETS:-linux/amd64 linux/arm64 linux/arm/7 windows/amd64 windows/arm64 darwin/amd64 darwin/arm64}
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+SOURCE_DATE_EPOCH=$(build/version.sh time)
 export SOURCE_DATE_EPOCH OUT=out/release
 stage=out/stage-release
 rm -rf "$OUT" "$stage"

@@ -1,14 +1,15 @@
 #!/bin/sh
 # Prints the version of this tree, which is that in VERSION, with the commit where that is
-# not the one of the tag; or a version as Debian writes it, or as the numbers alone that
-# Windows and macOS want. What is before a version sorts before it in Debian:
+# not the one of the tag; or its time in seconds, which is the commit's; or a version as
+# Debian writes it, or as the numbers alone that Windows and macOS want. What is before a
+# version sorts before it in Debian:
 #
 #                         debian                numbers
 #   1.2.3-rc.1            1.2.3~rc.1            1.2.3
 #   1.2.3                 1.2.3                 1.2.3
 #   1.2.3+gabc1234.dirty  1.2.3+gabc1234.dirty  1.2.3
 #
-# usage: build/version.sh [debian|numbers VERSION]
+# usage: build/version.sh [time | debian|numbers VERSION]
 set -eu
 case ${1:-} in
 '')
@@ -19,6 +20,11 @@ case ${1:-} in
 	[ "$tag" != "v$version" ] || commit=
 	printf '%s\n' "$version${commit:++g$(printf %s "$commit" | tr - .)}"
 	;;
+time)
+	cd "$(dirname "$0")/.."
+	# What git archive makes of a commit gives every file its time.
+	printf '%s\n' "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date -r VERSION +%s)}"
+	;;
 debian)
 	printf '%s\n' "$2" | sed 's/-/~/; s/-/./g'
 	;;
@@ -26,7 +32,7 @@ numbers)
 	printf '%s\n' "$2" | sed 's/[^0-9.].*//'
 	;;
 *)
-	echo "say debian or numbers, not '$1'" >&2
+	echo "say time, debian or numbers, not '$1'" >&2
 	exit 2
 	;;
 esac

@@ -1,4 +1,4 @@
-// Package packaging holds the names and versions of the Debian packages to what
+// Package packaging holds the names, versions and times of the Debian packages to what
 // build/package.sh looks for; run.sh beside it installs them.
 package packaging
 
@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/mod/semver"
 
@@ -74,6 +75,26 @@ func TestNames(t *testing.T) {
 			} else if is := run(nil, "dpkg-deb", "--field", made[0], "Version"); is != version {
 				t.Errorf("%s: the package is of version %s, want %s", c.described, is, version)
 			}
+		}
+	}
+}
+
+// TestTime: sources that are no clone are as old as their files, not of 1970; whoever builds
+// may say otherwise.
+func TestTime(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it is a shell's script")
+	}
+	dir := t.TempDir()
+	script, named := filepath.Join(dir, "build", "version.sh"), filepath.Join(dir, "VERSION")
+	programs.Must(t, os.Mkdir(filepath.Dir(script), 0o700),
+		os.WriteFile(script, programs.Got(os.ReadFile(filepath.Join("..", "..", "build", "version.sh")))(t), 0o600),
+		os.WriteFile(named, []byte("1.2.3\n"), 0o600), os.Chtimes(named, time.Time{}, time.Unix(1234567890, 0)))
+	for said, want := range map[string]string{"": "1234567890", "42": "42"} {
+		c := exec.Command("sh", script, "time")
+		c.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+said, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+		if out, err := c.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != want {
+			t.Errorf("with %q it is of %s, want %s: %v", said, out, want, err)
 		}
 	}
 }
