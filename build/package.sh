@@ -93,4 +93,7 @@ if command -v lintian >/dev/null; then
 else
 	echo "lintian is not installed, so nobody looked the packages over" >&2
 fi
+if [ "${programs[0]}" = porchlight ]; then
+	build/flatpak/check.sh "${debs[0]}"
+fi
 echo "made: ${made[*]}"

@@ -42,7 +42,7 @@ desktop | package | test | panels | screenshots | apps)
 	;;
 *) fail "say cli, desktop, package, test, panels, screenshots, apps, bench, containers or load, not '$want'" ;;
 esac
-[ "$want" != package ] || packages="$packages nsis debootstrap iproute2 lintian appstream desktop-file-utils rpm"
+[ "$want" != package ] || packages="$packages nsis debootstrap iproute2 lintian appstream desktop-file-utils rpm flatpak-builder"
 [ "$want" != screenshots ] || packages="$packages ffmpeg"
 case $want in test | panels | screenshots | apps)
 	# A screen, a session bus, a keyring, notifications and a panel; a browser;
