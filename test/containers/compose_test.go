@@ -130,6 +130,10 @@ func TestComposeOfOneServer(t *testing.T) {
 	if list := c.control("porchlight-control", "account", "list"); !strings.Contains(list, owner) {
 		t.Errorf("after a stop it knows %s", list)
 	}
+	programs.Got(c.try("podman-compose", "--file", c.file, "down", "--volumes"))(t)
+	if left := c.podman("ps", "--all", "--quiet") + c.podman("volume", "ls", "--quiet"); left != "" {
+		t.Errorf("after down there is still %s", left)
+	}
 }
 
 // The same with PostgreSQL.
