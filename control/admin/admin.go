@@ -199,7 +199,7 @@ func (a *Admin) checkChallenge(w http.ResponseWriter, r *http.Request) error {
 
 func (a *Admin) ca(w http.ResponseWriter, _ *http.Request) error {
 	if len(a.cfg.RootPEM) == 0 {
-		return refuse("This control plane has no certificate authority of its own.")
+		return refuse("This control plane has no certificate authority of its own. With --tls internal it makes one when it starts.")
 	}
 	w.Header().Set("Content-Type", "application/x-pem-file")
 	_, _ = w.Write(a.cfg.RootPEM)
