@@ -5,12 +5,13 @@
 # signatures is byte for byte the same wherever it is made (make test-release).
 #
 # usage: [KEY=FILE] [TARGETS=...] build/release.sh VERSION LDFLAGS TAGS [PART...]
-#   PART   programs, server, desktop (their packages); all of them when none is named
+#   PART   programs, server, desktop (their packages), windows (the agent's installer); all of
+#          them when none is named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$1 ldflags=$2 tags=$3
 shift 3
-[ $# -gt 0 ] || set -- programs server desktop
+[ $# -gt 0 ] || set -- programs server desktop windows
 export VERSION=$version LABEL=$version
 if [ -z "${KEY:-}" ]; then
 	LABEL=$version-unsigned
@@ -72,7 +73,8 @@ for part; do
 			node -e 'const b = JSON.parse(require("fs").readFileSync(0)); delete b.serialNumber; delete b.metadata.timestamp; console.log(JSON.stringify(b, null, 2))' \
 				>"$OUT/porchlight-desktop_${LABEL}_page.cdx.json"
 		;;
-	*) echo "say programs, server or desktop, not '$part'" >&2; exit 2 ;;
+	windows) build/windows.sh "$version" "$ldflags" agent amd64 ;; # the one that ran under Wine
+	*) echo "say programs, server, desktop or windows, not '$part'" >&2; exit 2 ;;
 	esac
 done
 

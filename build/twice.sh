@@ -17,7 +17,7 @@ for place in here/one there/is/another; do
 	[ ! -e frontend/dist/index.html ] || cp -R frontend/dist "$places/$place/frontend/"
 	(
 		cd "$places/$place"
-		case " $* " in *" server "* | *" programs "*) ;; *) (cd frontend && npm ci --no-audit --no-fund --loglevel=error && npm run build) ;; esac
+		case " $* " in *" server "* | *" programs "* | *" windows "*) ;; *) (cd frontend && npm ci --no-audit --no-fund --loglevel=error && npm run build) ;; esac
 		[ $place = here/one ] || [ -n "${PORCHLIGHT_ONE_CACHE:-}" ] || export GOCACHE=$places/cache TZ=Asia/Tokyo LC_ALL=C
 		umask "$([ $place = here/one ] && echo 022 || echo 077)"
 		build/release.sh "$@"

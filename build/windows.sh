@@ -1,7 +1,7 @@
 #!/bin/bash
 # Cross-builds Porchlight for Windows, with icon, manifest and version, and
 # packs installers where makensis is: of the menu-bar app, and of the agent alone.
-# usage: build/windows.sh VERSION LDFLAGS [agent [ARCH]]
+# usage: [OUT=DIR] [LABEL=...] build/windows.sh VERSION LDFLAGS [agent [ARCH]]
 #
 # The agent and its installer run under Wine (make test-windows); nothing of it has been
 # tried on Windows.
@@ -11,7 +11,8 @@ version=$1 ldflags=$2 only=${3:-} arches=${4:-amd64 arm64}
 
 pack() { # NAME ARCH [-DAGENT]
 	if command -v makensis >/dev/null; then
-		makensis -V2 -DVERSION="$version" -DARCH="$2" -DBIN="$PWD/out/windows-$2" -DOUT="$PWD/out/$1-$version-$2-setup.exe" "${@:3}" build/windows/installer.nsi
+		touch -d "@$(build/version.sh time)" "out/windows-$2"/*.exe # it packs the times, too
+		makensis -V2 -DVERSION="$version" -DARCH="$2" -DBIN="$PWD/out/windows-$2" -DOUT="$(realpath "${OUT:-out}")/$1-${LABEL:-$version}-$2-setup.exe" "${@:3}" build/windows/installer.nsi
 	else
 		echo "makensis is not installed, so no installer was packed for $2 (Debian: nsis)" >&2
 	fi
@@ -22,9 +23,9 @@ for arch in $arches; do
 	out=out/windows-$arch
 	mkdir -p "$out"
 	export GOARCH=$arch
-	go build -trimpath -ldflags "$ldflags" -o "$out/" ./agent/cmd/porchlight
+	go build -trimpath -buildvcs=false -ldflags "$ldflags" -o "$out/" ./agent/cmd/porchlight
 	# The same program, which Windows gives no window of text: it starts at login.
-	go build -trimpath -ldflags "$ldflags -H windowsgui" -o "$out/porchlight-agent.exe" ./agent/cmd/porchlight
+	go build -trimpath -buildvcs=false -ldflags "$ldflags -H windowsgui" -o "$out/porchlight-agent.exe" ./agent/cmd/porchlight
 	pack porchlight-agent "$arch" -DAGENT
 done
 [ "$only" != agent ] || exit 0
@@ -41,7 +42,7 @@ go tool -modfile=build/tools/go.mod go-winres make --in build/windows/winres.jso
 
 export GOOS=windows CGO_ENABLED=0
 for arch in $arches; do
-	GOARCH=$arch go build -trimpath -ldflags "$ldflags" -o "out/windows-$arch/" ./control/cmd/porchlight-control
+	GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "$ldflags" -o "out/windows-$arch/" ./control/cmd/porchlight-control
 	GOARCH=$arch go build -trimpath -tags desktop,production -ldflags "$ldflags -H windowsgui" -o "out/windows-$arch/porchlight-desktop.exe" .
 	pack porchlight "$arch"
 done
