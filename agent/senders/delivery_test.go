@@ -62,7 +62,7 @@ func TestASenderEndsBeforeTheDiskAnswers(t *testing.T) {
 	<-atDisk
 	go func() { _, err := s.Revoke(t.Context(), lost.ID); done <- err }()
 	comesIn := func() bool { _, is := a.SenderAt(notes.ID, "/lost"); return is }
-	for until := time.Now().Add(5 * time.Second); comesIn() && time.Now().Before(until); {
+	for until := time.Now().Add(programs.Patience); comesIn() && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 	if comesIn() {

@@ -49,10 +49,8 @@ func (c *chromium) tab(t testing.TB) *chromiumTab {
 // open goes to an address, and returns when the page that it leads to is there.
 func (c *chromiumTab) open(t testing.TB, address string) {
 	t.Helper()
-	var went struct{ ErrorText string }
-	programs.Must(t, c.client.Ask(t.Context(), c.session, "Page.navigate", map[string]any{"url": address}, &went))
-	if went.ErrorText != "" {
-		t.Fatalf("%s: %s", address, went.ErrorText)
+	if err := c.client.Navigate(t.Context(), c.session, address); err != nil {
+		t.Fatalf("%s: %v", address, err)
 	}
 	c.until(t, `document.readyState === "complete"`)
 }

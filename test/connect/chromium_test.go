@@ -63,12 +63,7 @@ func trust(t *testing.T, dir string, roots []string) {
 }
 
 func (c *chromium) navigate(address string) error {
-	var went struct{ ErrorText string }
-	err := c.client.Ask(c.t.Context(), c.session, "Page.navigate", map[string]any{"url": address}, &went)
-	if err == nil && went.ErrorText != "" {
-		err = errors.New(went.ErrorText)
-	}
-	return err
+	return c.client.Navigate(c.t.Context(), c.session, address)
 }
 
 func (c *chromium) ask(script string) (string, error) {

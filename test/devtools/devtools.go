@@ -80,6 +80,25 @@ func (c *Client) Ask(ctx context.Context, session, method string, params map[str
 	return nil
 }
 
+// Navigate has a page go to an address, and returns when what that leads to is there. A browser
+// breaks off when the network of its computer changes, as each container changes it: then the
+// page goes there again.
+func (c *Client) Navigate(ctx context.Context, session, address string) error {
+	for {
+		var went struct{ ErrorText string }
+		if err := c.Ask(ctx, session, "Page.navigate", map[string]any{"url": address}, &went); err != nil {
+			return err
+		}
+		switch went.ErrorText {
+		case "net::ERR_NETWORK_CHANGED":
+		case "":
+			return nil
+		default:
+			return errors.New(went.ErrorText)
+		}
+	}
+}
+
 func (c *Client) ask(ctx context.Context, q command, into any) error {
 	got := make(chan answer, 1)
 	var err error
