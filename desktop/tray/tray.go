@@ -21,6 +21,10 @@ const (
 	// read the whole menu again after each.
 	applyEvery = 200 * time.Millisecond
 
+	// drawAgain is when an icon is told once more: GNOME's extension (46) passes over one
+	// that comes while it still draws the one before.
+	drawAgain = 2 * time.Second
+
 	// ignoreFor is how long a line that came to mean something else ignores clicks:
 	// the owner aimed at what it said before.
 	ignoreFor = 500 * time.Millisecond
@@ -93,16 +97,22 @@ func (t *Tray) Run(ctx context.Context, last func() menu.Menu) {
 	case <-t.made:
 	}
 	defer func() { t.apply(last()) }()
+	var again <-chan time.Time
 	for {
-		m := t.shown
+		m, icon := t.shown, t.shownIcon
 		select {
 		case <-ctx.Done():
 			return
 		case m = <-t.next:
 		case <-t.other:
 			t.shownIcon = ""
+		case <-again:
+			t.draw(t.shownIcon)
 		}
 		t.apply(m)
+		if t.shownIcon != icon {
+			again = time.After(drawAgain)
+		}
 		select {
 		case <-ctx.Done():
 			return

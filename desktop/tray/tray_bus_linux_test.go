@@ -121,3 +121,32 @@ func TestStrangerOnTheBus(t *testing.T) {
 	<-ended
 	end()
 }
+
+// A panel that passes over an icon, because it still draws the one before, is told of it once more.
+func TestIconIsToldTwice(t *testing.T) {
+	panel := programs.Got(dbus.Connect(sessionBus(t)))(t)
+	defer panel.Close()
+	told := make(chan *dbus.Signal, 10)
+	programs.Must(t, panel.AddMatchSignal(dbus.WithMatchMember("NewIcon")))
+	panel.Signal(told)
+	tr := New(slog.New(slog.DiscardHandler), func() string { return "dark" }, func(verbs.Action) {})
+	end := tr.Start()
+	defer end()
+	t.Cleanup(systray.ResetMenu)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	defer func() { cancel(); <-ended }()
+	go func() {
+		defer close(ended)
+		tr.Run(ctx, func() menu.Menu { return menu.Empty(menu.IconOff, "the last", false) })
+	}()
+	<-tr.made
+	tr.Set(menu.Empty(menu.IconTrouble, "trouble", false))
+	for set := time.Now(); time.Since(set) < time.Second; { // what is told later is told again
+		select {
+		case <-told:
+		case <-time.After(time.Minute):
+			t.Fatal("it is not")
+		}
+	}
+}
