@@ -10,7 +10,7 @@ trap 'rm -rf "$dir"' EXIT
 id=app.porchlight.desktop app=$dir/app
 mkdir "$dir/build"
 cp "$1" "$dir/build/porchlight.deb"
-flatpak-builder --show-manifest "$manifest" >"$dir/read" 2>"$dir/said"
+flatpak-builder --state-dir="$dir/state" --show-manifest "$manifest" >"$dir/read" 2>"$dir/said"
 [ ! -s "$dir/said" ] || { cat "$dir/said" >&2; exit 1; } # a word that it does not know
 node -e 'for (const m of JSON.parse(require("fs").readFileSync(0)).modules) console.log(m["build-commands"].join("\n"))' <"$dir/read" |
 	sed "s#/app/#$app/#g" >"$dir/commands"
