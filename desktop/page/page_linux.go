@@ -176,11 +176,12 @@ static gboolean take_token(gpointer token) {
 }
 
 // GNOME 43 gives no token for a click in a notification, nor any panel for one in its menu: what
-// is on the screen behind others would stay there. A window that is shown anew has the focus.
+// is on the screen behind others would stay there. A window that is shown anew has the focus. One
+// that waits for a dialog of its own stays, or the dialog would be left behind.
 static gboolean leave_screen(gpointer unused) {
 	WebKitWebView *v = web_view();
 	GtkWidget *window = v == NULL ? NULL : gtk_widget_get_toplevel(GTK_WIDGET(v));
-	if (!has_token && on_wayland() && window != NULL && gtk_widget_get_mapped(window) && !gtk_window_is_active(GTK_WINDOW(window)))
+	if (!has_token && on_wayland() && window != NULL && gtk_widget_get_mapped(window) && !gtk_window_is_active(GTK_WINDOW(window)) && gtk_grab_get_current() == NULL)
 		gtk_widget_hide(window);
 	has_token = FALSE;
 	return G_SOURCE_REMOVE;

@@ -105,7 +105,7 @@ func (t *Tray) Run(ctx context.Context, last func() menu.Menu) {
 			return
 		case m = <-t.next:
 		case <-t.other:
-			t.shownIcon = ""
+			t.shownIcon, icon = "", ""
 		case <-again:
 			t.draw(t.shownIcon)
 		}
