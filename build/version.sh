@@ -23,7 +23,11 @@ case ${1:-} in
 time)
 	cd "$(dirname "$0")/.."
 	# What git archive makes of a commit gives every file its time.
-	printf '%s\n' "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date -r VERSION +%s)}"
+	at=${SOURCE_DATE_EPOCH:-}
+	if [ -z "$at" ] && [ -e .git ]; then
+		at=$(git log -1 --format=%ct)
+	fi
+	printf '%s\n' "${at:-$(date -r VERSION +%s)}"
 	;;
 debian)
 	printf '%s\n' "$2" | sed 's/-/~/; s/-/./g'

@@ -7,14 +7,15 @@
 # of other parts run at the same time and count who connects to them. And a browser breaks
 # off what it asks for when the network changes, as it does beside containers.
 #
-# With --online browsers take this one for connected: it has a cable, both ends of it.
+# With --online browsers take this one for connected: it has a cable, both ends of it, which
+# make no addresses by themselves, late.
 #
 # Displays have a folder of their own there: an X server knows by the network alone
 # that a number is taken, and would take away the socket of one outside.
 set -eu
 begin='mount -t tmpfs -o mode=1777 tmpfs /tmp/.X11-unix && ip link set lo up'
 if [ "$1" = --online ]; then
-	begin="$begin && ip link add away type veth peer name there && ip address add 192.0.2.1/24 dev away && ip link set away up && ip link set there up"
+	begin="$begin && ip link add away type veth peer name there && ip link set away addrgenmode none && ip link set there addrgenmode none && ip address add 192.0.2.1/24 dev away && ip link set away up && ip link set there up"
 	shift
 fi
 [ -d /tmp/.X11-unix ] || mkdir -m 1777 /tmp/.X11-unix 2>/dev/null || :

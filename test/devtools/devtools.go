@@ -84,16 +84,15 @@ func (c *Client) Ask(ctx context.Context, session, method string, params map[str
 // breaks off when the network of its computer changes, as each container changes it: then the
 // page goes there again.
 func (c *Client) Navigate(ctx context.Context, session, address string) error {
-	for {
+	for tries := 10; ; tries-- {
 		var went struct{ ErrorText string }
 		if err := c.Ask(ctx, session, "Page.navigate", map[string]any{"url": address}, &went); err != nil {
 			return err
 		}
-		switch went.ErrorText {
-		case "net::ERR_NETWORK_CHANGED":
-		case "":
+		switch {
+		case went.ErrorText == "":
 			return nil
-		default:
+		case went.ErrorText != "net::ERR_NETWORK_CHANGED" || tries == 0:
 			return errors.New(went.ErrorText)
 		}
 	}

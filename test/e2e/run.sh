@@ -6,4 +6,5 @@ cd "$(dirname "$0")"
 has_commands test /usr/bin/chromium certutil radicale go node npm python3 php
 has_programs
 has_packages .
+go build -o /dev/null ../mailserver/cmd # what it takes is fetched before there is no network
 exec ../desktop/apart.sh --online npm test -- *.test.mjs

@@ -92,7 +92,7 @@ func TestTime(t *testing.T) {
 		os.WriteFile(named, []byte("1.2.3\n"), 0o600), os.Chtimes(named, time.Time{}, time.Unix(1234567890, 0)))
 	for said, want := range map[string]string{"": "1234567890", "42": "42"} {
 		c := exec.Command("sh", script, "time")
-		c.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+said, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+		c.Env = []string{"PATH=" + os.Getenv("PATH"), "SOURCE_DATE_EPOCH=" + said, "GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}
 		if out, err := c.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != want {
 			t.Errorf("with %q it is of %s, want %s: %v", said, out, want, err)
 		}
