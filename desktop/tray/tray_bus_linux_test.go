@@ -150,3 +150,42 @@ func TestIconIsToldTwice(t *testing.T) {
 		}
 	}
 }
+
+// ayatana is a panel that items register with.
+type ayatana struct{ came chan dbus.Sender }
+
+func (a ayatana) RegisterStatusNotifierItem(from dbus.Sender, _ string) *dbus.Error {
+	a.came <- from
+	return nil
+}
+
+// A panel that reads names of icons, and says so only after the tray has registered with it, gets
+// one.
+func TestNamesForAPanelThatSaysLate(t *testing.T) {
+	panel := programs.Got(dbus.Connect(sessionBus(t)))(t)
+	defer panel.Close()
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	watcher := ayatana{make(chan dbus.Sender, 10)}
+	programs.Must(t, panel.Export(watcher, "/StatusNotifierWatcher", "org.kde.StatusNotifierWatcher"))
+	programs.Got(panel.RequestName("org.kde.StatusNotifierWatcher", dbus.NameFlagDoNotQueue))(t)
+	tr := New(slog.New(slog.DiscardHandler), func() string { return "dark" }, func(verbs.Action) {})
+	end := tr.Start()
+	defer end()
+	t.Cleanup(systray.ResetMenu)
+	<-tr.made
+	from := <-watcher.came
+	named := func() bool {
+		select {
+		case from = <-watcher.came: // it has another connection: that of a test before had ended
+		default:
+		}
+		v, err := panel.Object(string(from), "/StatusNotifierItem").GetProperty("org.kde.StatusNotifierItem.IconName")
+		name, _ := v.Value().(string)
+		return err == nil && name != ""
+	}
+	if named() {
+		t.Error("there is a name for a panel that reads none")
+	}
+	programs.Got(panel.RequestName("org.ayatana.indicator.application", dbus.NameFlagDoNotQueue))(t)
+	programs.Eventually(t, "the icon has a name", named)
+}

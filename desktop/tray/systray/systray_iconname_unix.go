@@ -17,6 +17,9 @@ import (
 // iconDir is where icons lie for a panel that reads no pixmaps; "" until there is one.
 var iconDir string
 
+// indicators is the name of Ayatana's panel, which has another as the watcher.
+const indicators = "org.ayatana.indicator.application"
+
 // readsNames says whether the panel that items register with is Ayatana's, which draws
 // the icon that IconName names, a path too, and asks for no IconPixmap.
 func readsNames(conn *dbus.Conn) bool {
@@ -24,7 +27,7 @@ func readsNames(conn *dbus.Conn) bool {
 		_ = conn.BusObject().Call("org.freedesktop.DBus.GetConnectionUnixProcessID", 0, name).Store(&pid)
 		return pid
 	}
-	panel := process("org.ayatana.indicator.application")
+	panel := process(indicators)
 	return panel != 0 && panel == process("org.kde.StatusNotifierWatcher")
 }
 

@@ -299,41 +299,38 @@ func register() bool {
 }
 
 func stayRegistered() {
+	conn := instance.conn
+	sc := make(chan *dbus.Signal, 10)
+	conn.Signal(sc) // before the first registration: what changes during it is not missed
+	for _, name := range []string{"org.kde.StatusNotifierWatcher", indicators} {
+		if err := conn.AddMatchSignal(
+			dbus.WithMatchObjectPath("/org/freedesktop/DBus"),
+			dbus.WithMatchInterface("org.freedesktop.DBus"),
+			dbus.WithMatchSender("org.freedesktop.DBus"),
+			dbus.WithMatchMember("NameOwnerChanged"),
+			dbus.WithMatchArg(0, name),
+		); err != nil {
+			log.Printf("systray error: failed to register signal matching: %v\n", err)
+			// If we can't monitor signals, there is no point in
+			// us being here. we're either registered or not
+			// and will roll the dice from here...
+			register()
+			return
+		}
+	}
 	register()
 
-	conn := instance.conn
-	if err := conn.AddMatchSignal(
-		dbus.WithMatchObjectPath("/org/freedesktop/DBus"),
-		dbus.WithMatchInterface("org.freedesktop.DBus"),
-		dbus.WithMatchSender("org.freedesktop.DBus"),
-		dbus.WithMatchMember("NameOwnerChanged"),
-		dbus.WithMatchArg(0, "org.kde.StatusNotifierWatcher"),
-	); err != nil {
-		log.Printf("systray error: failed to register signal matching: %v\n", err)
-		// If we can't monitor signals, there is no point in
-		// us being here. we're either registered or not (per
-		// above) and will roll the dice from here...
-		return
-	}
-
-	sc := make(chan *dbus.Signal, 10)
-	conn.Signal(sc)
-
-	for {
-		select {
-		case sig := <-sc:
-			if sig == nil {
-				return // We get a nil signal when closing the window.
-			} else if len(sig.Body) < 3 {
-				return // malformed signal?
-			}
-
-			// sig.Body has the args, which are [name old_owner new_owner]
-			if s, ok := sig.Body[2].(string); ok && s != "" {
+	for sig := range sc { // until the connection ends
+		if sig.Name != "org.freedesktop.DBus.NameOwnerChanged" || len(sig.Body) < 3 {
+			continue // as that we have our own name
+		}
+		// sig.Body has the args, which are [name old_owner new_owner]
+		if s, ok := sig.Body[2].(string); ok && s != "" {
+			if sig.Body[0] == indicators { // which may come after the watcher that it is, too
+				nameIcon(conn)
+			} else {
 				register()
 			}
-		case <-quitChan:
-			return
 		}
 	}
 }
