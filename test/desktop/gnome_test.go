@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"os"
 	"os/exec"
 	"slices"
 	"testing"
@@ -79,9 +78,7 @@ func (s *session) changes(do func()) {
 // GNOME Shell with AppIndicator shows the lamp and the whole menu, of which a line can be
 // pressed.
 func TestGNOME(t *testing.T) {
-	if os.Getenv("PORCHLIGHT_PANELS") == "" {
-		t.Skip("it needs panels that other tests do not: make test-panels installs and runs them")
-	}
+	needsPanels(t)
 	t.Parallel()
 	s := newSession(t, desk{noPanel: true})
 	startGNOME(s)
@@ -103,18 +100,14 @@ func TestGNOME(t *testing.T) {
 
 // The owner's whole story on GNOME, by keys.
 func TestGNOMEStory(t *testing.T) {
-	if os.Getenv("PORCHLIGHT_PANELS") == "" {
-		t.Skip("it needs panels that other tests do not: make test-panels installs and runs them")
-	}
+	needsPanels(t)
 	ownersStory(t, desk{panel: startGNOME}, true)
 }
 
 // GNOME alone shows no icons: the window says what would, answers, and comes to the front for a
 // second start, to which nobody gave a token.
 func TestGNOMEWithoutTray(t *testing.T) {
-	if os.Getenv("PORCHLIGHT_PANELS") == "" {
-		t.Skip("it needs panels that other tests do not: make test-panels installs and runs them")
-	}
+	needsPanels(t)
 	t.Parallel()
 	s := newSession(t, desk{noPanel: true})
 	s.startShell("[]")

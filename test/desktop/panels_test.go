@@ -89,9 +89,7 @@ func (s *session) service(name string) {
 // Panels that draw an icon by its name alone show the lamp, too, each of its states anew,
 // and leave no file behind.
 func TestIndicators(t *testing.T) {
-	if os.Getenv("PORCHLIGHT_PANELS") == "" {
-		t.Skip("it needs panels that other tests do not: make test-panels installs and runs them")
-	}
+	needsPanels(t)
 	t.Parallel()
 	s := newSession(t, desk{panel: startIndicators})
 	p := s.launch()
@@ -124,20 +122,24 @@ func TestIndicators(t *testing.T) {
 	}
 }
 
-// The owner's whole story by mouse, in another panel than Xfce's, by as many clicks.
-func TestPanelsStory(t *testing.T) {
+// needsPanels leaves a test to make test-panels.
+func needsPanels(t *testing.T) {
+	t.Helper()
 	if os.Getenv("PORCHLIGHT_PANELS") == "" {
 		t.Skip("it needs panels that other tests do not: make test-panels installs and runs them")
 	}
+}
+
+// The owner's whole story by mouse, in another panel than Xfce's, by as many clicks.
+func TestPanelsStory(t *testing.T) {
+	needsPanels(t)
 	ownersStory(t, desk{panel: startMATE}, false)
 }
 
 // The owner's story works in other panels, too: each line is there and can be pressed, after
 // the panel was held, and after it was started again; a left click opens the window.
 func TestPanels(t *testing.T) {
-	if os.Getenv("PORCHLIGHT_PANELS") == "" {
-		t.Skip("it needs panels that other tests do not: make test-panels installs and runs them")
-	}
+	needsPanels(t)
 	for program, start := range panels {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()

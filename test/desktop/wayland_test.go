@@ -58,9 +58,7 @@ func (s *session) draws(spot image.Point) {
 // On Wayland waybar shows the icon and the whole menu, of which a line can be pressed.
 func TestPanelOnWayland(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("PORCHLIGHT_PANELS") == "" {
-		t.Skip("it needs panels that other tests do not: make test-panels installs and runs them")
-	}
+	needsPanels(t)
 	s := newSession(t, desk{noPanel: true})
 	s.startSway()
 	conf := filepath.Join(s.dir, "waybar.json")
