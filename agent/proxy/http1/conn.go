@@ -24,6 +24,8 @@ const (
 
 const (
 	bufferSize = 4 << 10
+	// firstSize is the room that a connection at rest has to be woken with.
+	firstSize = 64
 	// maxPlain is the longest plain head, in bytes.
 	maxPlain = 16 << 10
 )
@@ -48,13 +50,14 @@ type conn struct {
 	state atomic.Int64 // see above
 	ctx   lazy.Context
 
-	small  *[bufferSize]byte
-	large  *[maxPlain]byte // nil unless a head did not fit into small
-	buf    []byte          // one of them
-	from   int             // of buf: what was read and not looked at
-	to     int             // of buf: where that ends
-	filled bool            // the last read filled buf, so that there may be more at hand
-	spare  int             // empty lines that may stand before the next head
+	first  [firstSize]byte
+	small  *[bufferSize]byte // nil while nothing is here that was read
+	large  *[maxPlain]byte   // nil unless a head did not fit into small
+	buf    []byte            // one of them
+	from   int               // of buf: what was read and not looked at
+	to     int               // of buf: where that ends
+	filled bool              // the last read filled buf, so that there may be more at hand
+	spare  int               // empty lines that may stand before the next head
 
 	renewed int64       // tick at which the deadline for the next head was set
 	moved   atomic.Bool // the read deadline is another one now
@@ -84,8 +87,6 @@ func newConn(s *Server, ctx context.Context, rw Conn) *conn {
 	}).WithContext(&c.ctx)
 	c.req = new(http.Request)
 	c.res.c, c.res.header = c, http.Header{}
-	c.small = buffers.Get().(*[bufferSize]byte)
-	c.buf = c.small[:]
 	return c
 }
 
@@ -116,19 +117,23 @@ func (c *conn) serve() (rest []byte, handed bool) {
 	return nil, false
 }
 
-// free gives the buffers back. A panic leaves them: somebody may still read into them.
+// free gives the buffers back, which are empty. A panic leaves them: somebody may still
+// read into them.
 func (c *conn) free() {
-	c.shrink()
-	buffers.Put(c.small)
-	c.small, c.buf = nil, nil
-}
-
-// shrink goes back to the small buffer, which is empty.
-func (c *conn) shrink() {
 	if c.large != nil {
 		putBuffer(c.large)
-		c.large, c.buf = nil, c.small[:]
 	}
+	if c.small != nil {
+		buffers.Put(c.small)
+	}
+	c.large, c.small, c.buf = nil, nil, c.first[:]
+}
+
+// wake has what woke the connection in a buffer with room for the rest.
+func (c *conn) wake() {
+	c.small = buffers.Get().(*[bufferSize]byte)
+	copy(c.small[:], c.buf)
+	c.buf = c.small[:]
 }
 
 // readWithin bounds how long reading may take; false when the server ends.
@@ -147,7 +152,7 @@ func (c *conn) readHead() (n int, ok bool) {
 		}
 		if c.from == c.to {
 			c.from, c.to, c.filled = 0, 0, false
-			c.shrink()
+			c.free()
 		} else {
 			n := headSize(c.buf[c.from:c.to])
 			// Half of an empty line that may stand here is kept: net/http would refuse it.
@@ -161,14 +166,34 @@ func (c *conn) readHead() (n int, ok bool) {
 			begun = true
 			c.moved.Store(true)
 		}
-		room := c.buf[c.to:]
-		n, err := c.rw.Read(room)
-		c.to += n
-		c.filled = n == len(room)
-		if n == 0 && err != nil {
+		if !c.read() {
 			return 0, false
 		}
 	}
+}
+
+// read reads once; where the connection was at rest and a head has only begun, once more:
+// most often its rest is at hand. Who sends just firstSize bytes is waited for as long as
+// one who sends nothing. How reading on fails is net/http's to judge.
+func (c *conn) read() bool {
+	if !c.readOnce() {
+		return false
+	}
+	if c.small == nil {
+		c.wake()
+		if c.filled && headSize(c.buf[:c.to]) == 0 {
+			_ = c.readOnce()
+		}
+	}
+	return true
+}
+
+func (c *conn) readOnce() bool {
+	room := c.buf[c.to:]
+	n, err := c.rw.Read(room)
+	c.to += n
+	c.filled = n == len(room)
+	return n > 0 || err == nil
 }
 
 // makeRoom makes room for more of a head, of which a part is here; false if that is
