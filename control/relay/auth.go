@@ -10,6 +10,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/internal/socket"
 )
 
 const handshakeWait = 10 * time.Second
@@ -45,6 +46,9 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 	switch protocol := secure.ConnectionState().NegotiatedProtocol; {
 	case protocol == controlapi.TunnelALPN, slices.Contains(controlapi.TunnelsBefore, protocol):
 		prefixed.uncount() // tunnels have a limit of their own
+		if tcp := tcpUnder(secure); tcp != nil {
+			prefixed.resting = socket.Rest(tcp)
+		}
 		r.serveControl(life, secure, decided)
 	case protocol == tunnelwire.DataALPN:
 		prefixed.uncount() // bounded by the tickets

@@ -73,7 +73,7 @@ func (f *flow) start() {
 			d.from = newReader(d.src)
 		}
 		if tcp, ok := d.dst.(*net.TCPConn); ok {
-			d.to = socket.NewWriter(tcp)
+			d.to = socket.Rest(tcp)
 		} else {
 			d.to = d.dst
 		}

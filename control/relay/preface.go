@@ -9,6 +9,7 @@ import (
 
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/control/relay/clienthello"
+	"porchlight/internal/socket"
 )
 
 const (
@@ -146,7 +147,8 @@ type prefixedConn struct {
 	rest    []byte
 	onClose func() // may be nil
 	once    sync.Once
-	head    *head // of HTTP; nil before, and for others
+	head    *head          // of HTTP; nil before, and for others
+	resting socket.Resting // what reads and writes for Conn, of an agent; nil for others
 }
 
 func (c *prefixedConn) Read(b []byte) (int, error) {
@@ -157,11 +159,28 @@ func (c *prefixedConn) Read(b []byte) (int, error) {
 		}
 		return n, nil
 	}
+	if c.resting != nil {
+		return c.resting.Read(b)
+	}
 	n, err := c.Conn.Read(b)
 	if c.head != nil {
 		c.head.came(n)
 	}
 	return n, err
+}
+
+func (c *prefixedConn) Write(b []byte) (int, error) {
+	if c.resting != nil {
+		return c.resting.Write(b)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *prefixedConn) SetWriteDeadline(until time.Time) error {
+	if c.resting != nil {
+		return c.resting.SetWriteDeadline(until)
+	}
+	return c.Conn.SetWriteDeadline(until)
 }
 
 func (c *prefixedConn) Close() error {

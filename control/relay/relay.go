@@ -133,6 +133,7 @@ type Relay struct {
 	ramp       *ramp
 	tickets    ticketBook
 	routes     routes
+	deep       deepStacks
 	counters   counters
 	namedAt    namedAt
 	refusals   bounds.Minute  // of control connections, as the log tells them
@@ -200,6 +201,7 @@ func New(cfg Config) (*Relay, error) {
 		visitors:   newBySource(cfg.Limits.Visitors, cfg.Limits.VisitorsPerSource),
 		ramp:       newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.AdmitPerSecondPerSource, cfg.Limits.RampUp, cfg.Now),
 		routes:     newRoutes(cfg.Limits),
+		deep:       make(deepStacks, deepKept),
 		toHTTP:     socket.NewHanded(),
 	}
 	// Whoever signed in once is known, so the last places are of those who are here now.
@@ -322,6 +324,7 @@ func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
 		s.end()
 	}
 	r.wg.Wait()
+	r.deep.end()
 	_ = r.toHTTP.Close()
 	httpDone.Wait()
 	return result

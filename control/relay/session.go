@@ -30,7 +30,7 @@ const lookAgain = time.Second
 
 // session is one control connection of an agent that has authenticated. Most are of
 // computers that sleep, so little waits: one goroutine for the agent's next frame, on a
-// stack that nothing else has grown. The one that writes (writing.go) is there only while
+// stack that nothing has grown. The one that writes (writing.go) is there only while
 // there is something to say.
 //
 // Until over is set, a goroutine that reads is counted in the relay's wg, so that others
@@ -86,7 +86,7 @@ func (r *Relay) serveControl(life context.Context, conn *tls.Conn, decided func(
 	if life.Err() != nil { // admitted when the relay had ended the others
 		s.end()
 	}
-	s.readNext()
+	r.wg.Go(s.read)
 	s.write()
 }
 
@@ -243,11 +243,40 @@ func (s *session) logger() *slog.Logger {
 	return s.relay.log.With("computer", s.computer.ID, "host", s.host)
 }
 
-// readNext leaves the agent's next frame to a new goroutine: handling one takes several times
-// the stack that waiting does, and a stack shrinks slowly.
-func (s *session) readNext() {
-	first, err := ahead(s.conn)
-	s.relay.wg.Go(func() { s.read(first, err) })
+// read has the agent's frames handled until the connection fails or falls silent, which ends
+// the session. It waits on the smallest stack that Go gives, and handling takes several times
+// that: it is done on another one, see deep.go.
+func (s *session) read() {
+	tcp := tcpUnder(s.conn)
+	for came := false; s.relay.deep.heed(s, came); came = true {
+		awaitReadable(tcp)
+	}
+}
+
+// heed handles the frames that are there, one of them at least where something came, and
+// says whether more are to be waited for.
+func (s *session) heed(came bool) (more bool) {
+	for {
+		var first []byte
+		var err error
+		if !came {
+			if first, err = ahead(s.conn); err == nil {
+				err = s.conn.SetReadDeadline(time.Now().Add(s.silence - lookAgain))
+			}
+			if err == nil && len(first) == 0 {
+				return true
+			}
+		}
+		if err == nil {
+			err = s.readFrame(&heard{conn: s.conn, first: first})
+		}
+		if err != nil {
+			s.end()
+			s.logger().Info("tunnel ended", "err", err)
+			return false
+		}
+		came = false
+	}
 }
 
 // ahead takes a byte of what TLS has read beyond the last frame, if there is any, and says
@@ -267,44 +296,20 @@ func ahead(conn *tls.Conn) (first []byte, err error) {
 // longAgo is a deadline by which nothing is waited for.
 var longAgo = time.Unix(1, 0)
 
-// read waits for the agent's next frame, the first bytes of which may be there, and ends
-// the session when the connection fails, as err says it has, or falls silent.
-func (s *session) read(first []byte, err error) {
-	if err == nil {
-		err = s.conn.SetReadDeadline(time.Now().Add(s.silence - lookAgain))
-	}
-	if err == nil && len(first) == 0 {
-		// Not in TLS, for whose read the smallest stack that Go gives is too small.
-		awaitReadable(tcpUnder(s.conn))
-	}
-	if err == nil {
-		err = s.readFrame(&heard{conn: s.conn, first: first})
-	}
-	if err != nil {
-		s.end()
-		s.logger().Info("tunnel ended", "err", err)
-	}
-}
-
-// readFrame reads and handles a frame, and then has the next one read: an agent that sends
-// many has one handled at a time.
+// readFrame reads and handles a frame: an agent that sends many has one handled at a time.
 func (s *session) readFrame(from *heard) error {
 	f, err := tunnelwire.ReadFrame(from)
 	if err != nil {
 		return err
 	}
 	write, err := s.handle(f)
-	if err != nil {
-		return err
+	if write && s.writeOnce() {
+		s.relay.wg.Go(s.write) // what takes long is not waited for
 	}
-	s.readNext()
-	if write {
-		s.write()
-	}
-	return nil
+	return err
 }
 
-// handle does what a frame asks for. Where it says so the caller has to run write.
+// handle does what a frame asks for. Where it says so the caller has to run writeOnce.
 func (s *session) handle(f tunnelwire.Frame) (write bool, err error) {
 	switch f.Type {
 	case tunnelwire.Ping:
@@ -317,7 +322,10 @@ func (s *session) handle(f tunnelwire.Frame) (write bool, err error) {
 		if !s.pinged { // a second ping before the first was answered needs no second pong
 			s.pinged, s.sent = true, f.Sent
 		}
-		return s.claim(), nil
+		if s.sync.telling == nil && s.sync.next == nil {
+			return s.claim(), nil
+		}
+		s.nudge()
 	case tunnelwire.Failed:
 		s.takeBack(f.Tickets)
 	case tunnelwire.Known:

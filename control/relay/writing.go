@@ -33,34 +33,36 @@ func (s *session) claim() bool {
 // write writes what the session has to say, until there is nothing more or the session is
 // over. Only who has set writing runs it, so one goroutine does at a time.
 func (s *session) write() {
-	for {
-		s.mu.Lock()
-		ended, ticked := s.ended, s.ticked
-		s.more, s.ticked = false, false
-		farewell := s.farewell
-		s.mu.Unlock()
-		if ended {
-			for _, f := range farewell {
-				_ = s.send(f)
-			}
-			_ = s.conn.Close() // ends read
-			return
+	for s.writeOnce() {
+	}
+}
+
+// writeOnce is one step of write, and says whether there is another.
+func (s *session) writeOnce() (more bool) {
+	s.mu.Lock()
+	ended, ticked := s.ended, s.ticked
+	s.more, s.ticked = false, false
+	farewell := s.farewell
+	s.mu.Unlock()
+	if ended {
+		for _, f := range farewell {
+			_ = s.send(f)
 		}
-		if ticked {
-			s.tick()
-		}
-		var room [1]tunnelwire.Frame // nearly always a Pong is all
-		for _, f := range s.compose(room[:0], ticked) {
-			if s.send(f) != nil {
-				s.end()
-				_ = s.conn.Close()
-				return
-			}
-		}
-		if s.pause() {
-			return
+		_ = s.conn.Close() // ends read
+		return false
+	}
+	if ticked {
+		s.tick()
+	}
+	var room [1]tunnelwire.Frame // nearly always a Pong is all
+	for _, f := range s.compose(room[:0], ticked) {
+		if s.send(f) != nil {
+			s.end()
+			_ = s.conn.Close()
+			return false
 		}
 	}
+	return !s.pause()
 }
 
 // pause ends a run of write if there is nothing more to say, and sets the clock for what

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Wrap is a connection that reads and writes so, where that is possible, and otherwise
@@ -42,6 +43,7 @@ type side struct {
 	p   []byte // what is to be read into or written; guarded by mu, as what follows
 	n   int    // bytes of it that were
 	err error
+	of  *resting // nil for none
 }
 
 func (s *side) read(fd uintptr) (done bool) {
@@ -54,6 +56,9 @@ func (s *side) write(fd uintptr) (done bool) {
 		n, err := Write(fd, s.p[s.n:])
 		if err != nil {
 			s.err = err
+			if err == syscall.EAGAIN && s.of != nil {
+				s.of.bound()
+			}
 			return err != syscall.EAGAIN
 		}
 		s.n += n
@@ -75,56 +80,92 @@ func (s *side) run(p []byte, until func(func(uintptr) bool) error) (n int, err, 
 
 func (c *wrapped) Read(p []byte) (int, error) {
 	n, err, call := c.in.run(p, c.raw.Read)
-	switch {
-	case err != nil, call != nil:
-		return n, c.failed("read", err, call)
-	case n == 0 && len(p) > 0:
-		return 0, io.EOF
-	}
-	return n, nil
+	return n, readFailed(c.TCPConn, p, n, err, call)
 }
 
 func (c *wrapped) Write(p []byte) (int, error) {
 	n, err, call := c.out.run(p, c.raw.Write)
 	if err != nil || call != nil {
-		return n, c.failed("write", err, call)
+		return n, failed(c.TCPConn, "write", err, call)
 	}
 	return n, nil
 }
 
-// sides are for those that are not wrapped, *side.
-var sides = sync.Pool{New: func() any {
-	s := new(side)
-	s.step = s.write
-	return s
-}}
+// readers and writers are for those that are not wrapped, *side.
+var readers, writers = sides((*side).read), sides((*side).write)
 
-// NewWriter is what writes so to a connection that is not wrapped, for one of which many
-// rest: next to nothing is kept for it.
-func NewWriter(conn *net.TCPConn) io.Writer {
+func sides(step func(*side, uintptr) bool) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		s := new(side)
+		s.step = func(fd uintptr) bool { return step(s, fd) }
+		return s
+	}}
+}
+
+// Rest is what reads and writes so by a connection that is not wrapped, one of many that rest:
+// next to nothing is kept for it while nobody does.
+func Rest(conn *net.TCPConn) Resting {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return conn // whose Write says why
+		return conn // whose methods say why
 	}
-	return &writer{conn, raw}
+	return &resting{conn: conn, raw: raw}
 }
 
-type writer struct {
-	conn *net.TCPConn
-	raw  syscall.RawConn
+type resting struct {
+	conn  *net.TCPConn
+	raw   syscall.RawConn
+	until time.Time // by when writes have to be done
+	told  bool      // the scheduler knows of a deadline
 }
 
-func (w *writer) Write(p []byte) (int, error) {
-	s := sides.Get().(*side)
-	n, err, call := s.run(p, w.raw.Write)
-	sides.Put(s)
+// SetWriteDeadline tells the scheduler of a deadline once a write has to wait, which most do
+// not: it wakes a thread to watch the time.
+func (r *resting) SetWriteDeadline(until time.Time) error {
+	r.until = until
+	if !r.told {
+		return nil
+	}
+	r.told = !until.IsZero()
+	return r.conn.SetWriteDeadline(until)
+}
+
+// bound is called when a write has to wait.
+func (r *resting) bound() {
+	if !r.told && !r.until.IsZero() {
+		r.told = r.conn.SetWriteDeadline(r.until) == nil // where it is closed the write fails, too
+	}
+}
+
+func (r *resting) Read(p []byte) (int, error) {
+	s := readers.Get().(*side)
+	n, err, call := s.run(p, r.raw.Read)
+	readers.Put(s)
+	return n, readFailed(r.conn, p, n, err, call)
+}
+
+func (r *resting) Write(p []byte) (int, error) {
+	s := writers.Get().(*side)
+	s.of = r
+	n, err, call := s.run(p, r.raw.Write)
+	s.of = nil
+	writers.Put(s)
 	if err != nil || call != nil {
-		return n, failed(w.conn, "write", err, call)
+		return n, failed(r.conn, "write", err, call)
 	}
 	return n, nil
 }
 
-func (c *wrapped) failed(op string, err, call error) error { return failed(c.TCPConn, op, err, call) }
+// readFailed is the error of a read of n bytes into p, nil where there is none.
+func readFailed(c *net.TCPConn, p []byte, n int, err, call error) error {
+	switch {
+	case err != nil, call != nil:
+		return failed(c, "read", err, call)
+	case n == 0 && len(p) > 0:
+		return io.EOF
+	}
+	return nil
+}
 
 // failed is the error that net's own method would give. err is of the connection, call of
 // the system call. Who writes keeps no room for it on the stack.

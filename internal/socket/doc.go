@@ -7,3 +7,14 @@
 // 20 µs whether one is stuck, and where other processes cut calls short it hands work
 // from thread to thread: a fifth of what a small request costs.
 package socket
+
+import (
+	"io"
+	"time"
+)
+
+// Resting is what Rest returns. One at a time writes and sets the time for it.
+type Resting interface {
+	io.ReadWriter
+	SetWriteDeadline(until time.Time) error
+}

@@ -101,7 +101,7 @@ func expect(t *testing.T, err error, op string, is error) {
 }
 
 // Checked: what is written without wrapping arrives, and fails alike.
-func TestNewWriter(t *testing.T) {
+func TestRest(t *testing.T) {
 	t.Parallel()
 	_, conn := pair(t)
 	wrapped, other := pair(t)
@@ -109,7 +109,7 @@ func TestNewWriter(t *testing.T) {
 	sent := make([]byte, 8<<20)
 	rand.Read(sent)
 	go func() {
-		if n, err := socket.NewWriter(other).Write(sent); n != len(sent) || err != nil {
+		if n, err := socket.Rest(other).Write(sent); n != len(sent) || err != nil {
 			t.Errorf("wrote %d bytes of %d: %v", n, len(sent), err)
 		}
 		other.CloseWrite()
@@ -117,11 +117,31 @@ func TestNewWriter(t *testing.T) {
 	if got, err := io.ReadAll(struct{ io.Reader }{wrapped}); err != nil || !bytes.Equal(got, sent) {
 		t.Fatalf("%d of %d bytes came, or others: %v", len(got), len(sent), err)
 	}
-	w := socket.NewWriter(conn)
+	w := socket.Rest(conn)
 	conn.Close()
 	_, err := w.Write(sent)
 	if !errors.Is(err, net.ErrClosed) {
 		t.Fatalf("writing to what is closed gives %v", err)
+	}
+}
+
+// Checked: a write that has to wait does so until its deadline, which does not outlast it; and
+// what is read is what came, until the end.
+func TestRestWaitsUntilTheDeadline(t *testing.T) {
+	t.Parallel()
+	conn, other := programs.Connected(t)
+	w := socket.Rest(conn)
+	programs.Must(t, w.SetWriteDeadline(time.Now().Add(time.Millisecond)))
+	much := make([]byte, 64<<20) // more than both sockets hold
+	n, err := w.Write(much)
+	expect(t, err, "write", os.ErrDeadlineExceeded)
+	programs.Must(t, w.SetWriteDeadline(time.Time{}))
+	go func() {
+		_, _ = w.Write(much[n:])
+		_ = conn.Close()
+	}()
+	if got, err := io.ReadAll(struct{ io.Reader }{socket.Rest(other)}); err != nil || len(got) != len(much) {
+		t.Errorf("%d of %d bytes came: %v", len(got), len(much), err)
 	}
 }
 
