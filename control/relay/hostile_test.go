@@ -269,7 +269,7 @@ func TestKickWhileACredentialIsLookedUp(t *testing.T) {
 // their own, and an ordinary visitor still finds a place.
 func TestChallengesDoNotFillTheLine(t *testing.T) {
 	t.Parallel()
-	r, addr := serveRelay(t, func(c *Config) { c.Limits.WaitingPerComputer = secureRoom + 1 }, nil)
+	r, addr := serveRelay(t, func(c *Config) { c.Limits.WaitingPerComputer, c.VisitorWait = secureRoom+1, longest }, nil)
 	connectAgent(t, addr, "maya") // which opens no data connection: visitors wait
 	challenge := programs.ClientHello(t, &tls.Config{ServerName: "maya.localhost", NextProtos: []string{"acme-tls/1"}})
 	for i := range secureRoom { // one source may have half of the line

@@ -17,8 +17,9 @@
 //	refuse.go   how a connection is closed so that it learns why
 //	auth.go     what is decrypted here, head.go whose connections give way and the
 //	            memory that their requests take
-//	session.go  one control connection, writing.go what is said on it, sync.go the
-//	            snapshots it carries, pool.go its data connections
+//	session.go  one control connection, deep.go whose stacks handle what it says,
+//	            writing.go what it is told, sync.go the snapshots it carries, pool.go
+//	            its data connections
 //	route.go    which computers are here, admitted.go who has been let in there
 //	visit.go    a visitor's way, copy.go its bytes, splice_*.go where the kernel moves
 //	            them, aborted.go visits that the agent says it ended

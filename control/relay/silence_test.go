@@ -60,6 +60,7 @@ func TestHowLongAnAgentMayBeSilent(t *testing.T) {
 				}
 				r.serveControl(context.Background(), server, func() {})
 				r.wg.Wait()
+				r.deep.end()
 			}()
 			a := connectAgentOver(t, here, "", "maya")
 			say := func(f tunnelwire.Frame) {
