@@ -30,7 +30,7 @@ var program string
 
 func TestMain(m *testing.M) {
 	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, envPrefix) {
+		if name, _, _ := strings.Cut(v, "="); name == "GOGC" || strings.HasPrefix(name, envPrefix) {
 			os.Unsetenv(name)
 		}
 	}
