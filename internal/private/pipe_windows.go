@@ -94,38 +94,43 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil && !isEnd(err) {
 			return nil, l.failed("accept", err)
 		}
-		var next *conn
-		if err == nil {
-			if c.pid, err = peer(c.handle, windows.GetNamedPipeClientProcessId); err == nil {
-				next, err = l.instance(0)
-			}
+		ours, err := l.taken(c, err)
+		if err != nil {
+			return nil, l.failed("accept", err)
 		}
-		if err != nil { // of this one program: its end is for the next one
-			_ = windows.DisconnectNamedPipe(c.handle)
-			continue
+		if ours {
+			return c, nil
 		}
-		if !l.follows(next) {
-			return nil, errors.Join(l.failed("accept", net.ErrClosed), c.Close(), next.Close())
-		}
-		return c, nil
 	}
+}
+
+// taken says whether a program of this user has connected to c, where connecting ended with
+// err: c is no longer the listener's then. Else c is for the next program. The error is that of
+// a closed listener: Close waits meanwhile, so that the handle is still c's.
+func (l *listener) taken(c *conn, err error) (ours bool, closed error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next == nil {
+		return false, net.ErrClosed
+	}
+	var next *conn
+	if err == nil {
+		if c.pid, err = peer(c.handle, windows.GetNamedPipeClientProcessId); err == nil {
+			next, err = l.instance(0)
+		}
+	}
+	if err != nil { // of this one program
+		_ = windows.DisconnectNamedPipe(c.handle)
+		return false, nil
+	}
+	l.next = next
+	return true, nil
 }
 
 func (l *listener) waiting() *conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next
-}
-
-// follows puts the next end in its place, and is false once the listener was closed.
-func (l *listener) follows(next *conn) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.next == nil {
-		return false
-	}
-	l.next = next
-	return true
 }
 
 func (l *listener) Close() error {
