@@ -23,12 +23,14 @@ func (a *Apps) Tell(n agentapi.Notice, undo *store.Undo, with ...uint64) (id uin
 }
 
 // Note is Tell of what nothing can take back, in these words. Where it cannot be kept,
-// the log says so.
-func (a *Apps) Note(n agentapi.Notice, said words.Text) {
+// the log says so, and it is an error.
+func (a *Apps) Note(n agentapi.Notice, said words.Text) error {
 	n.Text, n.Words = said.String(), said
-	if _, err := a.Tell(n, nil); err != nil {
+	_, err := a.Tell(n, nil)
+	if err != nil {
 		a.cfg.Log.Error("the owner could not be told of something", "about", n.Kind, "err", err)
 	}
+	return err
 }
 
 // MarkUndone notes that what a notice is about was undone, in a sentence that it says

@@ -51,7 +51,7 @@ func senderRig(t testing.TB, options ...func(*proxy.Config)) (r *rig, named *sen
 func sendersOf(t testing.TB, r *rig, notices *atomic.Int64) *senders.Senders {
 	return programs.Got(senders.New(senders.Config{
 		Store: r.store, Access: r.access, Activity: r.activity, Apps: r, Now: r.now,
-		Note: func(agentapi.Notice, words.Text) { notices.Add(1) },
+		Note: func(agentapi.Notice, words.Text) error { notices.Add(1); return nil },
 	}))(t)
 }
 

@@ -1,6 +1,7 @@
 package senders
 
 import (
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -93,7 +94,7 @@ func TestAFullSenderHoldsUpNobody(t *testing.T) {
 	})))(t)
 	defer db.Close()
 	a := programs.Got(access.New(access.Config{Store: db}))(t)
-	s := programs.Got(New(Config{Store: db, Access: a, Apps: oneApp{}, Note: func(agentapi.Notice, words.Text) {}}))(t)
+	s := programs.Got(New(Config{Store: db, Access: a, Apps: oneApp{}, Note: func(agentapi.Notice, words.Text) error { return nil }}))(t)
 	now := time.Now()
 	full, other := store.Sender{ID: "sender-full", AppID: notes.ID}, store.Sender{ID: "sender-other", AppID: notes.ID}
 	s.ledger.kept[full.ID] = &count{kept: MostKept}
@@ -154,7 +155,8 @@ func TestNoTwoSendersHaveOneSecret(t *testing.T) {
 	programs.Got(s.ChangeSecret(t.Context(), second.ID, agentapi.SenderSecret{Secret: secret}))(t)
 }
 
-// The owner is told once, over a restart too, that a sender has come to its end.
+// The owner is told once, over a restart too, that a sender has come to its end. That they are
+// is kept only after they were.
 func TestAnEndIsTold(t *testing.T) {
 	t.Parallel()
 	db := programs.Got(store.Open(t.TempDir()))(t)
@@ -168,8 +170,19 @@ func TestAnEndIsTold(t *testing.T) {
 	}
 	lines := activity.New(activity.Config{Store: db})
 	var notices []string
-	note := func(n agentapi.Notice, said words.Text) {
+	full := true // the disk, at first
+	note := func(n agentapi.Notice, said words.Text) error {
+		for _, one := range programs.Got(db.Senders())(t) {
+			if one.EndTold {
+				t.Error("a crash now, and the owner is never told")
+			}
+		}
+		if full {
+			full = false
+			return errors.New("no space left on device")
+		}
 		notices = append(notices, n.Kind+" "+n.App+": "+said.String())
+		return nil
 	}
 	told := func() (all []string) {
 		s := programs.Got(New(Config{Store: db, Access: a, Activity: lines, Apps: oneApp{}, Note: note, Now: clock}))(t)

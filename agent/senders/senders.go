@@ -40,8 +40,8 @@ type Config struct {
 	Activity *activity.Log
 	// Apps finds apps that were approved.
 	Apps Apps
-	// Note has the owner told of something.
-	Note    func(agentapi.Notice, words.Text)
+	// Note has the owner told of something; its error is logged already.
+	Note    func(agentapi.Notice, words.Text) error
 	Changes *broadcast.Signal // raised when List may answer something else; nil when nobody follows
 	Now     func() time.Time  // time.Now when nil
 	Log     *slog.Logger      // discarded when nil
