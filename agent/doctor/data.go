@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"porchlight/agent/store"
+	"porchlight/internal/durable"
 	"porchlight/internal/words"
 )
 
@@ -37,7 +38,7 @@ func Data(dir string) []Finding {
 
 // Disk says whether there is room for what the owner decides.
 func Disk(dir string) Finding {
-	free, err := freeSpace(dir)
+	free, err := durable.FreeSpace(dir)
 	switch {
 	case err != nil:
 		return Said("disk", note, words.Of("How much room there is on the disk of %s is not known.", dir), "")

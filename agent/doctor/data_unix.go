@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"porchlight/internal/words"
 )
 
@@ -34,13 +32,4 @@ func exposed(dir string, info fs.FileInfo) (what words.Sentence, mend string) {
 		return what, ""
 	}
 	return words.Of("%[1]s can be entered by others (mode %[2]s).", dir, strconv.FormatUint(uint64(info.Mode().Perm()), 8)), "Type: chmod 700 " + dir
-}
-
-// freeSpace is how many bytes may still be written to the disk of a directory.
-func freeSpace(dir string) (uint64, error) {
-	var stat unix.Statfs_t
-	if err := unix.Statfs(dir, &stat); err != nil {
-		return 0, err
-	}
-	return uint64(stat.Bavail) * uint64(stat.Bsize), nil
 }

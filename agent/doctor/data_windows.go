@@ -3,8 +3,6 @@ package doctor
 import (
 	"io/fs"
 
-	"golang.org/x/sys/windows"
-
 	"porchlight/internal/private"
 	"porchlight/internal/words"
 )
@@ -20,15 +18,4 @@ func exposed(dir string, _ fs.FileInfo) (what words.Sentence, mend string) {
 		return what, ""
 	}
 	return words.Of("%[1]s can be entered by %[2]s.", dir, whom), `Type: icacls "` + dir + `" /inheritance:r /grant:r "%USERNAME%:(OI)(CI)F" /t`
-}
-
-// freeSpace is how many bytes may still be written to the disk of a directory.
-func freeSpace(dir string) (uint64, error) {
-	path, err := windows.UTF16PtrFromString(dir)
-	if err != nil {
-		return 0, err
-	}
-	var free uint64
-	err = windows.GetDiskFreeSpaceEx(path, &free, nil, nil)
-	return free, err
 }

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -129,6 +130,9 @@ func lookAtCopy(dir string) (is int, refused, err error) {
 		return 0, nil, cannotOpen(dir, err)
 	}
 	defer from.Close()
+	if err := roomFor(from, dir, copyLeaves); err != nil {
+		return 0, nil, err
+	}
 	to, err := os.CreateTemp(dir, ".porchlight-*") // 0600, where the database is: it is as secret
 	if err != nil {
 		return 0, nil, cannotOpen(dir, err)
@@ -139,6 +143,22 @@ func lookAtCopy(dir string) (is int, refused, err error) {
 		return 0, nil, cannotOpen(dir, err)
 	}
 	return lookAt(dir, to.Name(), time.Nanosecond)
+}
+
+// copyLeaves is how much of the disk a copy leaves to whoever writes the database, in bytes.
+const copyLeaves = 16 << 20
+
+// roomFor is an error where a copy of a file in dir leaves too few bytes of the disk.
+func roomFor(file *os.File, dir string, leaves uint64) error {
+	info, err := file.Stat()
+	if err != nil {
+		return cannotOpen(dir, err)
+	}
+	need := uint64(info.Size()) + leaves
+	if free, err := durable.FreeSpace(dir); err == nil && free < need {
+		return words.Errorf("%s is in use, so a copy would be looked at, and the disk has no room for one: that takes %s MB, and %s MB are free; make room, or stop Porchlight first", file.Name(), strconv.FormatUint(need>>20, 10), strconv.FormatUint(free>>20, 10))
+	}
+	return nil
 }
 
 // look reads the format. refused is of rows that this program must not touch, err of a file

@@ -16,6 +16,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
 	"porchlight/internal/boltfile"
+	"porchlight/internal/durable"
 	"porchlight/test/programs"
 )
 
@@ -215,6 +216,20 @@ func TestCopyOfBefore(t *testing.T) {
 	programs.Must(t, os.Rename(path+".format-0", path))
 	if all, err := openDir(t, dir).Apps(); err != nil || len(all.Apps) != 3 {
 		t.Errorf("the copy holds %+v, %v", all, err)
+	}
+}
+
+// A copy that the disk has no room for is not begun.
+func TestACopyWantsRoom(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	programs.Must(t, openDir(t, dir).Close())
+	file := programs.Got(os.Open(filepath.Join(dir, FileName)))(t)
+	defer file.Close()
+	free := programs.Got(durable.FreeSpace(dir))(t)
+	programs.Must(t, roomFor(file, dir, copyLeaves))
+	if err := roomFor(file, dir, 2*free+1); err == nil || !strings.Contains(err.Error(), "no room for one: that takes ") {
+		t.Errorf("the disk has %d bytes, and it says %v", free, err)
 	}
 }
 

@@ -25,6 +25,8 @@ var germanStart = map[string]string{
 	"the agent stopped by itself; its log says why":                                                                                 "es hat von selbst aufgehört; warum, steht im Protokoll",
 	"what was under way did not end in time":                                                                                        "was noch lief, endete nicht rechtzeitig",
 
+	"%s is in use, so a copy would be looked at, and the disk has no room for one: that takes %s MB, and %s MB are free; make room, or stop Porchlight first": "%s ist in Gebrauch, also würde eine Kopie angesehen, und auf dem Datenträger ist kein Platz dafür: Sie braucht %s MB, und %s MB sind frei; schaffen Sie Platz, oder beenden Sie zuerst Porchlight",
+
 	// Where it listens.
 	"Porchlight runs on this computer as %s, who decides here: ask them.":                          "Auf diesem Computer läuft Porchlight als %s. Diese Person entscheidet hier: Fragen Sie sie.",
 	"Porchlight runs on this computer as another user, who decides here: ask them.":                "Auf diesem Computer läuft Porchlight als ein anderer Benutzer. Diese Person entscheidet hier: Fragen Sie sie.",
