@@ -32,20 +32,26 @@ type conns struct {
 	log    *slog.Logger
 
 	mu      sync.Mutex
-	open    int                  // guarded by mu
-	sources map[netip.Prefix]int // how many each has open, never zero; guarded by mu
-	waiting list.List            // of *Conn on which nobody was let in, the oldest first; guarded by mu
-	held    int                  // bytes, see Conn.Take; guarded by mu
-	heldBy  map[netip.Prefix]int // how many each source has, never zero; guarded by mu
-	holders list.List            // of *Conn that hold some and on which nobody was let in, the oldest first; guarded by mu
-	refused Refusals             // guarded by mu
+	open    int                      // guarded by mu
+	sources map[netip.Prefix]*source // those that have something open or held; guarded by mu
+	waiting list.List                // of *Conn on which nobody was let in, the oldest first; guarded by mu
+	held    int                      // bytes, see Conn.Take; guarded by mu
+	holders list.List                // of *Conn that hold some and on which nobody was let in, the oldest first; guarded by mu
+	refused Refusals                 // guarded by mu
+}
+
+// source is what one visitor easily has: see sourceOf.
+type source struct {
+	prefix netip.Prefix
+	open   int // connections; guarded by conns.mu
+	held   int // bytes; guarded by conns.mu
 }
 
 // Conn is one connection of a visitor. A request of a test that came on none has nil, on
 // which what is called for a request does nothing; Hold is not called where Holds is true.
 type Conn struct {
 	conns  *conns
-	source netip.Prefix
+	source *source
 	raw    net.Conn    // below TLS
 	strict *strictConn // nil over HTTP/2; set before a request is read
 	http2  *http2.Conn // nil unless our own server has it; set before a request is read
@@ -77,7 +83,7 @@ type Conn struct {
 func newConns(files int, within time.Duration, full func(), log *slog.Logger) *conns {
 	return &conns{
 		most: max(2*limits.LeastPerSource, min(limits.Conns, limits.Share(files, limits.ConnsShare))), within: within, full: full, log: log,
-		sources: map[netip.Prefix]int{}, heldBy: map[netip.Prefix]int{}, refused: Refusals{},
+		sources: map[netip.Prefix]*source{}, refused: Refusals{},
 	}
 }
 
@@ -85,8 +91,11 @@ func newConns(files int, within time.Duration, full func(), log *slog.Logger) *c
 // place is left, the connection goes that has waited longest for somebody to be
 // let in.
 func (s *conns) add(raw net.Conn) *Conn {
-	c := &Conn{conns: s, source: sourceOf(raw.RemoteAddr()), raw: raw}
+	c := &Conn{conns: s, source: &source{prefix: sourceOf(raw.RemoteAddr())}, raw: raw}
 	s.mu.Lock()
+	if known := s.sources[c.source.prefix]; known != nil {
+		c.source = known
+	}
 	out, ok := s.admit(c)
 	s.mu.Unlock()
 	if out != nil {
@@ -101,7 +110,7 @@ func (s *conns) add(raw net.Conn) *Conn {
 // admit finds a place for c; out has lost its own. mu is held.
 func (s *conns) admit(c *Conn) (out *Conn, ok bool) {
 	left := s.most - s.open
-	if s.sources[c.source] >= max(limits.LeastPerSource, left/2) {
+	if c.source.open >= max(limits.LeastPerSource, left/2) {
 		s.logRefusal("one source", c.source)
 		return nil, false
 	}
@@ -115,19 +124,20 @@ func (s *conns) admit(c *Conn) (out *Conn, ok bool) {
 		s.remove(out)
 	}
 	s.open++
-	s.sources[c.source]++
+	c.source.open++
+	s.sources[c.source.prefix] = c.source
 	c.waits = s.waiting.PushBack(c)
 	return out, true
 }
 
 // logRefusal says in the log which limit was reached. mu is held.
-func (s *conns) logRefusal(limit string, source netip.Prefix) {
+func (s *conns) logRefusal(limit string, source *source) {
 	if s.full != nil {
 		s.full()
 	}
 	if refused, log := s.refused.Count(limit, time.Now()); log {
 		s.log.Warn("visitors have all the connections or the memory they may have: new ones are refused or take the place of those nobody has signed in on",
-			"limit", limit, "source", source, "open", s.open, "refused", refused)
+			"limit", limit, "source", source.prefix, "open", s.open, "refused", refused)
 	}
 }
 
@@ -141,10 +151,16 @@ func (s *conns) remove(c *Conn) {
 		c.release()
 	}
 	s.open--
-	if s.sources[c.source]--; s.sources[c.source] <= 0 {
-		delete(s.sources, c.source)
-	}
+	c.source.open--
+	s.forget(c.source)
 	s.stopWaiting(c)
+}
+
+// forget lets go of a source that has nothing any more. mu is held.
+func (s *conns) forget(x *source) {
+	if x.open <= 0 && x.held <= 0 && s.sources[x.prefix] == x {
+		delete(s.sources, x.prefix)
+	}
 }
 
 // stopWaiting ends the wait for c's first request that is let through. mu is held.

@@ -46,9 +46,8 @@ func (c *Conn) Give(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held -= n
-	if s.heldBy[c.source] -= n; s.heldBy[c.source] <= 0 {
-		delete(s.heldBy, c.source)
-	}
+	c.source.held -= n
+	s.forget(c.source)
 	if c.holds -= n; c.holds > 0 {
 		return
 	}
@@ -68,7 +67,7 @@ func (s *conns) hold(c *Conn, n int) (out *Conn, ok bool) {
 	switch {
 	case c.closed:
 		return nil, false
-	case s.heldBy[c.source]+n > limits.HeldPerSource:
+	case c.source.held+n > limits.HeldPerSource:
 		s.logRefusal("memory of one source", c.source)
 		out = s.oldestHolder(func(other *Conn) bool { return other.source == c.source })
 	case s.held+n > most:
@@ -76,7 +75,7 @@ func (s *conns) hold(c *Conn, n int) (out *Conn, ok bool) {
 		out = s.oldestHolder(func(*Conn) bool { return true })
 	default:
 		s.held += n
-		s.heldBy[c.source] += n
+		c.source.held += n
 		if c.holds += n; c.holding == nil && !c.letIn.Load() {
 			c.holding = s.holders.PushBack(c)
 		}
