@@ -42,7 +42,7 @@ export const ofWindow = {
     unlock: 'Unlock…',
     keepInFile: 'Keep it in a file',
     keeping: 'Keeping it…',
-    noTray: 'No panel here shows Porchlight’s lamp: this window and notifications do without it, and starting Porchlight again leads back here. In GNOME, the package gnome-shell-extension-appindicator brings the lamp.',
+    noTray: 'No panel here shows Porchlight’s lamp. This window and notifications work without it. To come back here, start Porchlight again. In GNOME, the package gnome-shell-extension-appindicator brings the lamp.',
   },
 
   dark: {

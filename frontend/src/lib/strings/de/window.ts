@@ -42,7 +42,7 @@ export const ofWindow: Spoken<typeof english> = {
     unlock: 'Entsperren…',
     keepInFile: 'In einer Datei aufbewahren',
     keeping: 'Wird aufbewahrt…',
-    noTray: 'Hier zeigt keine Leiste die Lampe von Porchlight: Dieses Fenster und Mitteilungen kommen ohne sie aus, und ein neuer Start von Porchlight führt hierher zurück. In GNOME bringt das Paket gnome-shell-extension-appindicator die Lampe.',
+    noTray: 'Hier zeigt keine Leiste die Lampe von Porchlight. Dieses Fenster und Mitteilungen gibt es auch ohne sie. Um wieder hierher zu kommen, starten Sie Porchlight noch einmal. In GNOME bringt das Paket gnome-shell-extension-appindicator die Lampe.',
   },
 
   dark: {
