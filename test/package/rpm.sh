@@ -71,7 +71,7 @@ rpm -V --nodeps porchlight-control
 
 say "removing"
 rpm -e porchlight-control
-asked "disable --now porchlight-control.service $second"
+asked "disable --now porchlight-control.service $second" 'daemon-reload ' # the program is gone by then
 [ ! -L "$enabled" ] || wrong "it is still enabled"
 grep -q hush "$root/etc/porchlight/secrets/mail" && grep -q example "$root/etc/porchlight/control.yaml" || wrong "what the operator wrote is gone"
 rm -r "$root/etc/porchlight"
