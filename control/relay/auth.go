@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"io"
@@ -34,7 +33,7 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 		return
 	}
 	r.dismiss(sent, limitAuth)
-	prefixed := &prefixedConn{Conn: conn, rest: bytes.Clone(p.bytes()), onClose: func() { r.auth.release(place) }}
+	prefixed := &prefixedConn{Conn: conn, rest: inPieces(p.bytes()), onClose: func() { r.auth.release(place) }}
 	p.release()
 	secure := tls.Server(prefixed, r.tls)
 	ctx, cancel := context.WithTimeout(life, handshakeWait)

@@ -1,9 +1,11 @@
 package relay
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -141,6 +143,28 @@ func looksLikeHTTP(b []byte) (bool, error) {
 	return false, nil
 }
 
+// pieceSize is what is read at once of the first bytes, so that TLS makes room for no more.
+const pieceSize = 448
+
+// inPieces is b with the records of a hello, which are whole, divided into records of
+// pieceSize: TLS keeps the room for its largest record for as long as the connection stands.
+func inPieces(b []byte) []byte {
+	const head = 5 // kind, version, length
+	var out []byte
+	for len(b) > head && b[0] == clienthello.Handshake {
+		end := head + int(binary.BigEndian.Uint16(b[head-2:]))
+		if end == head || end > len(b) {
+			break
+		}
+		for piece := range slices.Chunk(b[head:end], pieceSize-head) {
+			out = binary.BigEndian.AppendUint16(append(out, b[:head-2]...), uint16(len(piece)))
+			out = append(out, piece...)
+		}
+		b = b[end:]
+	}
+	return append(out, b...)
+}
+
 // prefixedConn is a connection whose first bytes have been read already.
 type prefixedConn struct {
 	net.Conn
@@ -153,7 +177,7 @@ type prefixedConn struct {
 
 func (c *prefixedConn) Read(b []byte) (int, error) {
 	if len(c.rest) > 0 {
-		n := copy(b, c.rest)
+		n := copy(b, c.rest[:min(len(c.rest), pieceSize)])
 		if c.rest = c.rest[n:]; len(c.rest) == 0 {
 			c.rest = nil
 		}
