@@ -19,7 +19,7 @@
 //	            memory that their requests take
 //	session.go  one control connection, deep.go whose stacks handle what it says,
 //	            writing.go what it is told, sync.go the snapshots it carries, pool.go
-//	            its data connections
+//	            its data connections, herd.go what is done when many have come
 //	route.go    which computers are here, admitted.go who has been let in there
 //	visit.go    a visitor's way, copy.go its bytes, splice_*.go where the kernel moves
 //	            them, aborted.go visits that the agent says it ended
@@ -135,6 +135,7 @@ type Relay struct {
 	tickets    ticketBook
 	routes     routes
 	deep       deepStacks
+	herd       herd
 	counters   counters
 	namedAt    namedAt
 	refusals   bounds.Minute  // of control connections, as the log tells them
@@ -203,6 +204,7 @@ func New(cfg Config) (*Relay, error) {
 		ramp:       newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.AdmitPerSecondPerSource, cfg.Limits.RampUp, cfg.Now),
 		routes:     newRoutes(cfg.Limits),
 		deep:       make(deepStacks, deepKept),
+		herd:       herd{giveBack: debug.FreeOSMemory},
 		toHTTP:     socket.NewHanded(),
 	}
 	// Whoever signed in once is known, so the last places are of those who are here now.

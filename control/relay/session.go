@@ -145,6 +145,7 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (_ *session, err err
 			return nil, turnDown(tunnelwire.CodeUnavailable, "The relay has no room for another computer.", 30, err)
 		}
 		r.touch(host)
+		r.herd.another()
 		for _, old := range replaced {
 			old.giveWay(computer)
 		}
