@@ -207,6 +207,10 @@ func (c *prefixedConn) SetWriteDeadline(until time.Time) error {
 	return c.Conn.SetWriteDeadline(until)
 }
 
+func (c *prefixedConn) SetDeadline(until time.Time) error {
+	return errors.Join(c.SetReadDeadline(until), c.SetWriteDeadline(until))
+}
+
 func (c *prefixedConn) Close() error {
 	c.uncount()
 	if c.head != nil {

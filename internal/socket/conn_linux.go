@@ -102,8 +102,8 @@ func sides(step func(*side, uintptr) bool) *sync.Pool {
 	}}
 }
 
-// Rest is what reads and writes so by a connection that is not wrapped, one of many that rest:
-// next to nothing is kept for it while nobody does.
+// Rest is what reads and writes without telling the scheduler, for a connection that is not
+// wrapped: one of many that rest, for which next to nothing is kept meanwhile.
 func Rest(conn *net.TCPConn) Resting {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -113,27 +113,33 @@ func Rest(conn *net.TCPConn) Resting {
 }
 
 type resting struct {
-	conn  *net.TCPConn
-	raw   syscall.RawConn
-	until time.Time // by when writes have to be done
-	told  bool      // the scheduler knows of a deadline
+	conn *net.TCPConn
+	raw  syscall.RawConn
+
+	mu     sync.Mutex
+	until  time.Time // by when writes have to be done; guarded by mu
+	waited bool      // a write had to wait: the scheduler is told of deadlines; guarded by mu
 }
 
-// SetWriteDeadline tells the scheduler of a deadline once a write has to wait, which most do
-// not: it wakes a thread to watch the time.
+// SetWriteDeadline tells the scheduler of no deadline before a write has to wait, which most
+// never do: it wakes a thread to watch the time. A write that waits already hears of it.
 func (r *resting) SetWriteDeadline(until time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.until = until
-	if !r.told {
+	if !r.waited {
 		return nil
 	}
-	r.told = !until.IsZero()
 	return r.conn.SetWriteDeadline(until)
 }
 
 // bound is called when a write has to wait.
 func (r *resting) bound() {
-	if !r.told && !r.until.IsZero() {
-		r.told = r.conn.SetWriteDeadline(r.until) == nil // where it is closed the write fails, too
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.waited {
+		r.waited = true
+		_ = r.conn.SetWriteDeadline(r.until) // where it is closed the write fails, too
 	}
 }
 

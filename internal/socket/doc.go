@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Resting is what Rest returns. One at a time writes and sets the time for it.
+// Resting is what Rest returns.
 type Resting interface {
 	io.ReadWriter
 	SetWriteDeadline(until time.Time) error

@@ -145,6 +145,24 @@ func TestRestWaitsUntilTheDeadline(t *testing.T) {
 	}
 }
 
+// Attack: an agent that reads nothing makes TLS write without a deadline; another goroutine
+// sets one while that write waits already.
+// Checked: it holds for that write.
+func TestADeadlineReachesAWriteThatWaits(t *testing.T) {
+	t.Parallel()
+	conn, _ := programs.Connected(t)
+	w := socket.Rest(conn)
+	much := make([]byte, 64<<20) // more than both sockets hold
+	ended := make(chan error)
+	go func() {
+		_, err := w.Write(much)
+		ended <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // the write waits by then; where it does not, this shows less
+	programs.Must(t, w.SetWriteDeadline(time.Now().Add(time.Millisecond)))
+	expect(t, <-ended, "write", os.ErrDeadlineExceeded)
+}
+
 // Checked: what is no TCP connection stays what it is.
 func TestOthersStayThemselves(t *testing.T) {
 	t.Parallel()
