@@ -173,8 +173,7 @@ func (c *conn) readHead() (n int, ok bool) {
 }
 
 // read reads once; where the connection was at rest and a head has only begun, once more:
-// most often its rest is at hand. Who sends just firstSize bytes is waited for as long as
-// one who sends nothing. How reading on fails is net/http's to judge.
+// most often its rest is at hand. How reading on fails is net/http's to judge.
 func (c *conn) read() bool {
 	if !c.readOnce() {
 		return false
@@ -182,7 +181,8 @@ func (c *conn) read() bool {
 	if c.small == nil {
 		c.wake()
 		if c.filled && headSize(c.buf[:c.to]) == 0 {
-			_ = c.readOnce()
+			c.moved.Store(true)
+			_ = c.readWithin(limits.HeaderTimeout) && c.readOnce()
 		}
 	}
 	return true
