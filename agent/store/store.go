@@ -156,7 +156,7 @@ func roomFor(file *os.File, dir string, leaves uint64) error {
 	}
 	need := uint64(info.Size()) + leaves
 	if free, err := durable.FreeSpace(dir); err == nil && free < need {
-		return words.Errorf("%s is in use, so a copy would be looked at, and the disk has no room for one: that takes %s MB, and %s MB are free; make room, or stop Porchlight first", file.Name(), strconv.FormatUint(need>>20, 10), strconv.FormatUint(free>>20, 10))
+		return words.Errorf("%s is in use, so a copy would be looked at, and the disk has no room for one: that takes %s MB, and %s MB are free; make room, or stop Porchlight first", file.Name(), strconv.FormatUint(need>>20+1, 10), strconv.FormatUint(free>>20, 10))
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package relay
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+	"runtime/debug"
+)
 
 // What agents say is handled on stacks that have grown for it, while the goroutines that
 // wait for it keep small ones. These are coroutines, and not goroutines: a goroutine that is
@@ -19,8 +23,8 @@ type deepStack struct {
 	stop func()
 }
 
-// heed runs s.heed on a deep stack. Whoever waits for an agent in the middle of a frame has
-// one of its own.
+// heed runs s.heed on a deep stack. An agent that stops in the middle of a frame
+// keeps one until it goes on or its time is over.
 func (all deepStacks) heed(s *session, came bool) (more bool) {
 	var on *deepStack
 	select {
@@ -42,6 +46,11 @@ func (all deepStacks) heed(s *session, came bool) (more bool) {
 func newDeepStack() *deepStack {
 	on := new(deepStack)
 	on.next, on.stop = iter.Pull(func(yield func(bool) bool) {
+		defer func() {
+			if what := recover(); what != nil { // iter would tell of it without saying where
+				panic(fmt.Sprintf("%v\n%s", what, debug.Stack()))
+			}
+		}()
 		for yield(on.of.heed(on.came)) {
 		}
 	})

@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"porchlight/control/controlapi/tunnelwire"
@@ -39,4 +40,15 @@ func TestAgentsThatStopHoldUpNobody(t *testing.T) {
 		programs.Got(a.control.Write(ping.Bytes()[9:]))(t)
 		answered(a)
 	}
+}
+
+// Checked: a fault while a frame is handled says where it is.
+func TestAFaultOnADeepStackSaysWhere(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if what := fmt.Sprint(recover()); !strings.Contains(what, "(*session).heed") {
+			t.Errorf("it says only %q", what)
+		}
+	}()
+	make(deepStacks, 1).heed(nil, true)
 }

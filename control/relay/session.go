@@ -33,7 +33,7 @@ const lookAgain = time.Second
 // stack that nothing has grown. The one that writes (writing.go) is there only while
 // there is something to say.
 //
-// Until over is set, a goroutine that reads is counted in the relay's wg, so that others
+// Until ended is set, a goroutine that reads is counted in the relay's wg, so that others
 // may be added to it under mu.
 type session struct {
 	relay    *Relay
@@ -305,7 +305,7 @@ func (s *session) readFrame(from *heard) error {
 	}
 	write, err := s.handle(f)
 	if write && s.writeOnce() {
-		s.relay.wg.Go(s.write) // what takes long is not waited for
+		s.relay.wg.Go(s.write) // more than one step is not waited for
 	}
 	return err
 }

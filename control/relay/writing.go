@@ -31,7 +31,7 @@ func (s *session) claim() bool {
 }
 
 // write writes what the session has to say, until there is nothing more or the session is
-// over. Only who has set writing runs it, so one goroutine does at a time.
+// over. Only who has set writing runs it, or writeOnce: one goroutine at a time.
 func (s *session) write() {
 	for s.writeOnce() {
 	}
