@@ -109,8 +109,8 @@ func paper(rows []row) string {
 		return "Not measured yet: the part cost has to be whole.\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `Measured with %.0f computers on one node, and multiplied: each %s CPU ms/s, %s KB and %s files of a node, %s CPU ms/s and %s statements/s of
-PostgreSQL. That is a sleeping computer and its part of the busiest hour, %.0f times the mean of a day of %.0f visits, %s GB, %.0f refreshed
+	fmt.Fprintf(&b, `Measured with %.0f computers on one node, and multiplied. Each takes %s CPU ms/s, %s KB and %s files of a node. Of PostgreSQL it
+takes %s CPU ms/s and %s statements/s. That is a sleeping computer and its part of the busiest hour, %.0f times the mean of a day of %.0f visits, %s GB, %.0f refreshed
 tokens and %s sign-ins. A node has %.0f cores, %.0f GB and %.0f files, and half of each is used.
 
 | computers | nodes | because of | PostgreSQL, cores | statements/s | rows written/s | messages between nodes/s |
@@ -128,7 +128,7 @@ tokens and %s sign-ins. A node has %.0f cores, %.0f GB and %.0f files, and half 
 	}
 	first, then := e.breaks()
 	fmt.Fprintf(&b, `
-What breaks first is %s, at %s computers; then %s, at %s. More nodes do not help with either: every node asks the one
+What breaks first is %s, at %s computers. Next is %s, at %s. More nodes do not help with either: every node asks the one
 database and hears of every computer. The next change is cells: an account belongs to a cell, which is a database and its
 nodes, and a directory that rarely changes says which (account → cell). A name leads to its cell by DNS or by the
 directory, nodes of different cells say nothing to each other, and each line above holds for a cell: 10,000,000 computers
