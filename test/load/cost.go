@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"porchlight/control/controlapi/tunnelwire"
 )
 
 // What is measured of sleeping computers, all together.
@@ -38,6 +40,10 @@ const (
 	closesFor = 13 * time.Second
 	leftFor   = time.Minute
 )
+
+// wholeBeats holds each computer's beats as often as any other's, and whole minutes: nodes
+// write once in each of these when computers were last seen.
+const wholeBeats = 12 * tunnelwire.BeatAsleep
 
 // fewestForGrowth computers are those that growth is measured from.
 const fewestForGrowth = 100
@@ -128,7 +134,7 @@ func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
 		if err := w.calmDown(ctx, n); err != nil {
 			return spent{}, err
 		}
-		window = max(window, time.Minute) // which has all that happens once in it, and once
+		window = max(window, wholeBeats)
 	}
 	s, err := w.during(ctx, func() error { return rest(ctx, window) })
 	if err != nil {
@@ -151,7 +157,7 @@ func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
 
 // calmDown waits until what n computers left by coming is gone, rows that live for a minute,
 // which would be swept in one of the next five minutes; and until the node has just written
-// when each was last seen, as it does once a minute, so that the look holds that once.
+// when each was last seen, as it does once a minute, so that the look holds each minute's.
 func (w *world) calmDown(ctx context.Context, n int) error {
 	if err := rest(ctx, leftFor); err != nil {
 		return err

@@ -24,6 +24,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"porchlight/control/controlapi/tunnelwire"
 )
 
 // settings of a run.
@@ -35,7 +37,7 @@ type settings struct {
 	herd      int           // computers of the part herd
 	bulk      uint64        // bytes of one download
 	distance  time.Duration // of the database in the part herd; 0 for both
-	window    time.Duration // for which something is looked at
+	window    time.Duration // for which something is looked at: whole beats of all who sleep
 	patience  time.Duration // for all computers to be there
 	before    string        // of the part upgrade: the commit that computers and nodes are of first
 	programs  string        // where porchlight-control is; empty: it is built
@@ -112,7 +114,7 @@ func parse(args []string) (settings, error) {
 
 // complete fills in what was not given.
 func (s settings) complete() settings {
-	full := settings{computers: []int{1, 10, 100, 1000, 10_000}, clusters: []int{1, 2, 3}, herd: 3000, bulk: 256 << 20, window: 40 * time.Second, patience: 3 * time.Minute}
+	full := settings{computers: []int{1, 10, 100, 1000, 10_000}, clusters: []int{1, 2, 3}, herd: 3000, bulk: 256 << 20, window: 2 * tunnelwire.BeatAsleep, patience: 3 * time.Minute}
 	if s.quick { // one cluster, and one way to the database: the others are as long again
 		full = settings{computers: []int{1, 100}, clusters: []int{1}, herd: 200, distance: 10 * time.Millisecond, bulk: 32 << 20, window: 8 * time.Second, patience: time.Minute}
 	}
