@@ -77,7 +77,7 @@ type Feed struct {
 type watch struct {
 	Credential
 	wake    func()
-	end     context.CancelCauseFunc
+	end     func(why error)
 	checked time.Time // when the credential was good; guarded by Feed.mu until it is set, and then of the goroutine that looks
 }
 

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -44,9 +45,9 @@ var (
 func (f *Feed) Tell(credential string, client netip.Addr, has string, tell func(controlapi.Snapshot) error, ended func(error)) (stop func()) {
 	t := &telling{feed: f, credential: credential, client: client, has: has, tell: tell, ended: ended}
 	f.mu.Lock()
-	t.ctx, t.end = context.WithCancelCause(f.step)
+	t.step = f.step
 	f.mu.Unlock()
-	t.watch.wake = t.wake
+	t.watch.wake, t.watch.end = t.wake, t.endFor
 	t.wake()
 	return t.stop
 }
@@ -60,9 +61,9 @@ type telling struct {
 	tell       func(controlapi.Snapshot) error
 	ended      func(error)
 
-	// ctx is over when this is: when it is stopped, gives way, or this node is not in step
-	// any more. The first reason counts.
-	ctx context.Context
+	// step is over when this node is not in step any more. Most who are told wait for a change
+	// that does not come: what cancels a read is there during one.
+	step context.Context
 
 	// Of who looks.
 	has   string
@@ -73,6 +74,8 @@ type telling struct {
 	mu      sync.Mutex // protects what follows
 	looking bool       // somebody does, or nobody does any more
 	again   bool       // there is something to look at since
+	why     error      // this is over: the first reason counts
+	abort   func()     // the read under way; nil where there is none
 }
 
 // wake has somebody look.
@@ -86,8 +89,27 @@ func (t *telling) wake() {
 	}
 }
 
+// endFor has it be over for a reason, and break off what it reads. Who looks next finds that.
+func (t *telling) endFor(why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.why = cmp.Or(t.why, context.Cause(t.step), why)
+	if t.abort != nil {
+		t.abort()
+	}
+}
+
+// over is why this is over: it was stopped, gave way, could not be told, or this node is not
+// in step any more. It is nil where it is not.
+func (t *telling) over() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.why = cmp.Or(t.why, context.Cause(t.step))
+	return t.why
+}
+
 func (t *telling) stop() {
-	t.end(errStopped)
+	t.endFor(errStopped)
 	t.wake()
 	t.looks.Wait()
 }
@@ -95,13 +117,13 @@ func (t *telling) stop() {
 // look tells what there is to tell. When it is over nobody looks again.
 func (t *telling) look() {
 	for t.more() {
-		if t.ctx.Err() == nil {
+		if t.over() == nil {
 			if err := t.next(); err != nil {
-				t.end(err)
+				t.endFor(err)
 			}
 		}
-		if t.ctx.Err() != nil {
-			t.finish(context.Cause(t.ctx))
+		if why := t.over(); why != nil {
+			t.finish(why)
 			return
 		}
 	}
@@ -138,8 +160,8 @@ func (t *telling) next() (err error) {
 	if first {
 		within = firstFor
 	}
-	ctx, cancel := context.WithTimeout(t.ctx, within)
-	defer cancel()
+	ctx, done := t.reading(within)
+	defer done()
 	var snapshot controlapi.Snapshot
 	if first {
 		snapshot, err = t.feed.cfg.First(ctx, t.credential, t.client, t.found)
@@ -163,6 +185,22 @@ func (t *telling) next() (err error) {
 	t.has = snapshot.Version
 	t.setClock(passes(snapshot))
 	return err
+}
+
+// reading gives a read its time, which ends early where this is over before.
+func (t *telling) reading(within time.Duration) (ctx context.Context, done func()) {
+	ctx, cancel := context.WithTimeout(t.step, within)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.abort = cancel; t.why != nil {
+		cancel()
+	}
+	return ctx, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.abort = nil
+		cancel()
+	}
 }
 
 // found has it woken by what changes from now on.
