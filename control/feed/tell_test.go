@@ -306,6 +306,18 @@ func TestSwallowedReads(t *testing.T) {
 
 // A node that is about to end answers nobody first, who would then ask again at once, and
 // says when to, to each another time. Who was told already may ask elsewhere at once.
+// Who is stopped between a look and its read reads nothing.
+func TestStoppedBeforeTheRead(t *testing.T) {
+	t.Parallel()
+	told := &telling{step: t.Context()}
+	told.endFor(errStopped)
+	ctx, done := told.reading(time.Hour)
+	defer done()
+	if ctx.Err() == nil {
+		t.Error("the read is not cancelled")
+	}
+}
+
 func TestTellWhileEnding(t *testing.T) {
 	t.Parallel()
 	s := &source{}
