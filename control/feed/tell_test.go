@@ -304,8 +304,6 @@ func TestSwallowedReads(t *testing.T) {
 	})
 }
 
-// A node that is about to end answers nobody first, who would then ask again at once, and
-// says when to, to each another time. Who was told already may ask elsewhere at once.
 // Who is stopped between a look and its read reads nothing.
 func TestStoppedBeforeTheRead(t *testing.T) {
 	t.Parallel()
@@ -318,6 +316,8 @@ func TestStoppedBeforeTheRead(t *testing.T) {
 	}
 }
 
+// A node that is about to end answers nobody first, who would then ask again at once, and
+// says when to, to each another time. Who was told already may ask elsewhere at once.
 func TestTellWhileEnding(t *testing.T) {
 	t.Parallel()
 	s := &source{}

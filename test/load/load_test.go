@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 func small() settings {
 	return settings{
-		computers: []int{1}, clusters: []int{2}, herd: 2, bulk: 1 << 20, distance: 10 * time.Millisecond,
+		computers: []int{1}, clusters: []int{2}, most: 200, herd: 2, bulk: 1 << 20, distance: 10 * time.Millisecond,
 		window: 200 * time.Millisecond, patience: programs.Patience, programs: program, quick: true,
 	}
 }

@@ -34,6 +34,7 @@ type settings struct {
 	quick     bool
 	computers []int         // of the part cost, one after the other
 	clusters  []int         // of the part cost: how many nodes
+	most      int           // computers of the part many
 	herd      int           // computers of the part herd
 	bulk      uint64        // bytes of one download
 	distance  time.Duration // of the database in the part herd; 0 for both
@@ -107,6 +108,7 @@ func parse(args []string) (settings, error) {
 	f.StringVar(&s.out, "out", "", "write the rows to this file")
 	f.StringVar(&s.docs, "docs", "", "write the tables of a quiet machine to this document")
 	f.DurationVar(&s.wait, "wait", 0, "how long to wait for the machine to become quiet")
+	f.IntVar(&s.most, "most", manyComputers, "the number of computers of the part many")
 	f.BoolVar(&s.verbose, "v", false, "say what is going on")
 	err := f.Parse(args)
 	return s.complete(), err
