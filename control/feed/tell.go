@@ -36,10 +36,10 @@ var (
 )
 
 // Tell tells the agent with this credential, which has the snapshot of version has,
-// each other one, until it is stopped, or until it is over, which over is told: with a
+// each other one, until it is stopped, or until it is over, which ended is told: with a
 // refusal where the credential is not good (any more) or this node cannot know of
 // changes. What it tells first answers at once, with Unchanged set where the agent has
-// it already. tell and over are called by one goroutine at a time, and there is none
+// it already. tell and ended are called by one goroutine at a time, and there is none
 // while nothing changes. When stop has returned neither is called any more; it is not for
 // them to call.
 func (f *Feed) Tell(credential string, client netip.Addr, has string, tell func(controlapi.Snapshot) error, ended func(error)) (stop func()) {

@@ -38,7 +38,7 @@ type settings struct {
 	herd      int           // computers of the part herd
 	bulk      uint64        // bytes of one download
 	distance  time.Duration // of the database in the part herd; 0 for both
-	window    time.Duration // for which something is looked at: whole beats of all who sleep
+	window    time.Duration // for which something is looked at; unless given, whole beats of all who sleep
 	patience  time.Duration // for all computers to be there
 	before    string        // of the part upgrade: the commit that computers and nodes are of first
 	programs  string        // where porchlight-control is; empty: it is built
@@ -111,6 +111,9 @@ func parse(args []string) (settings, error) {
 	f.IntVar(&s.most, "most", manyComputers, "the number of computers of the part many")
 	f.BoolVar(&s.verbose, "v", false, "say what is going on")
 	err := f.Parse(args)
+	if err == nil && s.most < 1 {
+		err = errors.New("-most is at least 1")
+	}
 	return s.complete(), err
 }
 

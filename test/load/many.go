@@ -60,7 +60,7 @@ func (w *world) fill(ctx context.Context, r *results, n, step int) error {
 			return err
 		}
 		if len(is.Back) < is.Computers {
-			w.says("of %d computers %d are there: %s", is.Computers, len(is.Back), is.Trouble)
+			fmt.Fprintf(os.Stderr, "load: of %d computers %d are there: %s\n", is.Computers, len(is.Back), is.Trouble)
 			r.atLeast(name, there, float64(len(is.Back)), float64(n))
 			return nil
 		}
