@@ -80,7 +80,7 @@ func (st *stage) startRelayPart(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		behind, _, err := st.role(ctx, st.self, "behind", st.dir, is.Addr)
+		behind, _, err := st.role(ctx, ours.program, "behind", st.dir, is.Addr)
 		if err != nil {
 			return err
 		}
