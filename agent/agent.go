@@ -224,7 +224,7 @@ func (a *Agent) makePeople() (err error) {
 	case a.local():
 		cfg.NoDomains = words.Of("A domain of your own needs a server: what leads to this computer alone, nobody elsewhere can open.")
 	case a.client != nil && a.cfg.ACME == nil:
-		cfg.NoDomains = words.Of("This computer makes its certificates itself, for %s alone, so it has no domains of your own. Connect it with an authority (--acme-directory).", a.rootName())
+		cfg.NoDomains = words.Of("This computer makes its certificates itself, so it has no domains of your own. Connect it with an authority (--acme-directory).")
 	}
 	if a.cfg.ComputerID != "" {
 		cfg.NoControl = a.cfg.NoControlPlane
